@@ -1,0 +1,51 @@
+# `make demo` and `make test` need Python 3.11+, make and a package index; everything else they create.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The CPU build of PyTorch is asked for by version, before anything that depends on torch.
+TORCH := torch==2.13.0
+
+.PHONY: help demo test check docs bench reproduce clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo       install and run the demonstration"
+	@echo "make test       install everything and run all tests with coverage"
+	@echo "make check      ruff and mypy"
+	@echo "make docs       check that the documentation's examples run"
+	@echo "make bench      timings against peers, into benchmarks/results"
+	@echo "make reproduce  experiments that run on a CPU, into experiments/results"
+
+$(VENV)/core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $@
+
+demo: $(VENV)/core
+	$(BIN)/python examples/xray.py
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/dev
+	$(BIN)/python -m pytest -q tests/test_documentation.py
+
+bench: $(VENV)/dev
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+reproduce: $(VENV)/dev
+	for script in experiments/label_efficiency.py experiments/certificate_widths.py; do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
