@@ -1,0 +1,786 @@
+"""Inequalities of higher-order calibration: slack, sample sizes, moduli, coverage and intervals of a mean.
+
+Where the paper has a form and a tighter one is known, ``method="paper"`` gives the paper's (with its errata
+corrected) and the default the tightest valid one. Distances are W1 in l1 units, at most 2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from hocal._validation import (
+    check_array,
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_simplex,
+    check_weights,
+)
+from hocal.entropy import Brier, Entropy, get_entropy, least_concave_majorant
+from hocal.moments import (
+    bernstein_estimator,
+    bernstein_excess,
+    central_moments,
+    chebyshev_grid,
+    least_majorant,
+    snapshot_weights,
+)
+from hocal.snapshots import n_snapshots
+
+__all__ = [
+    "Bound",
+    "Interval",
+    "aleatoric_bound",
+    "betting_interval",
+    "binomial_deviation",
+    "brier_sample_size",
+    "empirical_bernstein_interval",
+    "epsilon_bound",
+    "higher_order_interval",
+    "hoeffding_interval",
+    "moment_error",
+    "moment_interval",
+    "plugin_interval",
+    "polynomial_degree",
+    "prediction_set_coverage",
+    "projection_slack",
+    "sample_size",
+    "tail_bound",
+]
+
+Array = NDArray[np.float64]
+Method = Literal["tightest", "paper"]
+METHODS: tuple[Method, ...] = ("tightest", "paper")
+
+_STAKE_SHARE = 0.99  # of the largest stake that no single draw can ruin
+_N_STAKES = 6
+
+
+class Bound(NamedTuple):
+    """An upper bound on an error.
+
+    Attributes
+    ----------
+    value : float
+        The bound; not cut at the trivial value, so that it shows how far from useful it is.
+    vacuous : bool
+        Whether it says no more than what is known without data.
+    method : str
+        The inequality used.
+    """
+
+    value: float
+    vacuous: bool
+    method: str
+
+
+class Interval(NamedTuple):
+    """Lower and upper limits of a quantity.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The limits, cut to the possible range.
+    vacuous : bool
+        Whether the interval is the whole possible range.
+    method : str
+        The inequality used.
+    """
+
+    lower: float
+    upper: float
+    vacuous: bool
+    method: str
+
+
+def binomial_deviation(p: ArrayLike, k: int) -> Array:
+    """Return E|X/k - p| for X ~ Bin(k, p), by de Moivre 2 v C(k, v) p^v (1-p)^(k-v+1) / k with v = floor(kp) + 1.
+
+    Parameters
+    ----------
+    p : array-like
+        Probabilities.
+    k : int
+        Number of labels.
+
+    Returns
+    -------
+    ndarray
+        Exact mean absolute deviations, of the shape of p.
+
+    Examples
+    --------
+    >>> from hocal.bounds import binomial_deviation
+    >>> float(binomial_deviation(0.5, 2))
+    0.25
+    """
+    k = check_integer(k, "k", minimum=1)
+    chance = check_array(p, "p")
+    if not (chance.min() >= 0 and chance.max() <= 1):
+        raise ValueError(f"`p` must lie in [0, 1], got values from {chance.min()} to {chance.max()}.")
+    above = np.floor(k * chance) + 1
+    return np.asarray(2 * above * stats.binom.pmf(above, k, chance) * (1 - chance) / k)
+
+
+def projection_slack(
+    k: int,
+    n_classes: int,
+    *,
+    probabilities: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    method: Literal["tightest", "variance", "paper"] = "tightest",
+) -> Bound:
+    """Bound W1(pi, proj_k pi), the distance between a mixture and its k-snapshots (spec 1.7, 3.1).
+
+    paper: l / (2 sqrt k). variance: E sum_j sqrt(p_j (1 - p_j) / k), or sqrt((l - 1) / k) for an unknown
+    mixture. tightest: the exact E sum_j |s_j / k - p_j| of the coupling, or its largest value over all p.
+
+    Parameters
+    ----------
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    probabilities : array-like of shape (n_atoms, n_classes), optional
+        Atoms of the mixture, if known; the paper's form ignores them.
+    weights : array-like of shape (n_atoms,), optional
+        Their weights.
+    method : {"tightest", "variance", "paper"}
+        The inequality.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 2 on.
+
+    Examples
+    --------
+    >>> from hocal.bounds import projection_slack
+    >>> [round(projection_slack(10, 10, method=m).value, 2) for m in ("tightest", "variance", "paper")]
+    [0.78, 0.95, 1.58]
+    """
+    k, n_classes = check_integer(k, "k", minimum=1), check_integer(n_classes, "n_classes", minimum=2)
+    check_choice(method, "method", ("tightest", "variance", "paper"))
+    if method == "paper":
+        value = n_classes / (2 * math.sqrt(k))
+    elif probabilities is not None:
+        atoms = check_simplex(probabilities, ndim=2, n_classes=n_classes)
+        terms = binomial_deviation(atoms, k) if method == "tightest" else np.sqrt(atoms * (1 - atoms) / k)
+        value = float(np.average(terms.sum(axis=1), weights=None if weights is None else check_weights(weights)))
+    else:
+        value = math.sqrt((n_classes - 1) / k)
+        value = value if method == "variance" else min(value, _largest_deviation(k, n_classes))
+    return Bound(value, value >= 2, method)
+
+
+def _largest_deviation(k: int, n_classes: int) -> float:
+    """Return an upper bound on sum_j E|s_j / k - p_j| over the simplex: concave majorant at 1 / n_classes."""
+    p = np.linspace(0, 1, 20_001)
+    majorant = least_concave_majorant(p, binomial_deviation(p, k))
+    # E|X/k - p| changes by at most 2 |dp| (couple the labels), so half a grid step of 5e-5 hides at most 5e-5.
+    return n_classes * (float(np.interp(1 / n_classes, p, majorant)) + 5e-5)
+
+
+def higher_order_interval(
+    epsilon: float,
+    k: int,
+    n_classes: int,
+    *,
+    predictor: Literal["snapshot", "mixture"] = "snapshot",
+    method: Method = "tightest",
+) -> Interval:
+    """Bracket the higher-order error W1(prediction, truth) by the kth-order error epsilon (spec 1.7).
+
+    A snapshot predictor is compared with the projected truth: epsilon -+ slack (cor:kerr-hocerr-diff). For a
+    mixture both sides were projected: [epsilon, epsilon + 2 slack] (lem:koc-err-bd).
+
+    Parameters
+    ----------
+    epsilon : float
+        kth-order calibration error, a W1 in l1 units.
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    predictor : {"snapshot", "mixture"}
+        What the prediction is.
+    method : {"tightest", "paper"}
+        Which slack.
+
+    Returns
+    -------
+    Interval
+        Inside [0, 2]; vacuous when its upper end, the guarantee, is 2.
+
+    Examples
+    --------
+    >>> from hocal.bounds import higher_order_interval
+    >>> higher_order_interval(0.1, 100, 2, method="paper")
+    Interval(lower=0.0, upper=0.2, vacuous=False, method='paper')
+    """
+    epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
+    check_choice(method, "method", METHODS)
+    slack = projection_slack(k, n_classes, method=method).value
+    if check_choice(predictor, "predictor", ("snapshot", "mixture")) == "mixture":
+        lower, upper = epsilon, epsilon + 2 * slack
+    else:
+        lower, upper = epsilon - slack, epsilon + slack
+    return Interval(max(lower, 0.0), min(upper, 2.0), upper >= 2, method)
+
+
+def epsilon_bound(n_items: int, delta: float, k: int, n_classes: int, *, method: Method = "tightest") -> Bound:
+    """Bound W1(true snapshots, empirical snapshots) with probability at least 1 - delta (spec 1.9, 3.2).
+
+    paper: sqrt(2 (m ln 2 + ln 1/delta) / N), m = |Y^(k)|. Two classes: sqrt(2 ln(2/delta) / N)
+    (Dvoretzky-Kiefer-Wolfowitz). Any: (sqrt(m - 1) + sqrt(2 ln 1/delta)) / sqrt N (McDiarmid).
+
+    Parameters
+    ----------
+    n_items : int
+        Number N of calibration items in the cell.
+    delta : float
+        Allowed chance of failure.
+    k : int
+        Number of labels an item.
+    n_classes : int
+        Number of label classes.
+    method : {"tightest", "paper"}
+        The smallest of all, or the paper's.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 2 on.
+
+    Examples
+    --------
+    >>> from hocal.bounds import epsilon_bound
+    >>> round(epsilon_bound(738, 0.05, 10, 2).value, 3)
+    0.1
+    """
+    n_items = check_integer(n_items, "n_items", minimum=1)
+    name, scale = _deviation_scale(delta, k, n_classes, method)
+    return Bound(scale / math.sqrt(n_items), scale / math.sqrt(n_items) >= 2, name)
+
+
+def sample_size(epsilon: float, delta: float, k: int, n_classes: int, *, method: Method = "tightest") -> int:
+    """Return the items a cell needs for W1 <= epsilon with probability 1 - delta, the inverse of `epsilon_bound`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Wanted kth-order calibration error.
+    delta : float
+        Allowed chance of failure.
+    k : int
+        Number of labels an item.
+    n_classes : int
+        Number of label classes.
+    method : {"tightest", "paper"}
+        The smallest of all, or the paper's N = 2 (|Y^(k)| ln 2 + ln 1/delta) / epsilon^2.
+
+    Returns
+    -------
+    int
+        Number of items.
+
+    Examples
+    --------
+    >>> from hocal.bounds import sample_size
+    >>> sample_size(0.1, 0.05, 10, 2), sample_size(0.1, 0.05, 10, 2, method="paper")
+    (738, 2125)
+    """
+    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    return math.ceil((_deviation_scale(delta, k, n_classes, method)[1] / epsilon) ** 2)
+
+
+def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:
+    """Return the name and sqrt(N) * epsilon of the chosen bound."""
+    delta, m = check_fraction(delta, "delta"), n_snapshots(check_integer(k, "k", minimum=1), n_classes)
+    options = {"paper": math.sqrt(2 * (m * math.log(2) + math.log(1 / delta)))}
+    if check_choice(method, "method", METHODS) == "tightest":
+        options["McDiarmid"] = math.sqrt(m - 1) + math.sqrt(2 * math.log(1 / delta))
+        if n_classes == 2:
+            options["Dvoretzky-Kiefer-Wolfowitz"] = math.sqrt(2 * math.log(2 / delta))
+    return min(options.items(), key=lambda option: option[1])
+
+
+def aleatoric_bound(
+    epsilon: float, k: int, n_classes: int, *, entropy: str | Entropy = "shannon", method: Method = "tightest"
+) -> Bound:
+    """Bound |AU - AU*| of a snapshot predictor by omega_G(epsilon + slack) (spec 1.15, thm:koc-aleatoric-approx).
+
+    Parameters
+    ----------
+    epsilon : float
+        kth-order calibration error, a W1 in l1 units.
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    entropy : str or Entropy
+        The entropy G; its modulus is exact in both methods (the paper's is wrong, errata E3 and E4).
+    method : {"tightest", "paper"}
+        Which slack.
+
+    Returns
+    -------
+    Bound
+        Vacuous when it reaches the largest value of G.
+
+    Examples
+    --------
+    >>> from hocal.bounds import aleatoric_bound
+    >>> aleatoric_bound(0.0, 10, 10).vacuous, aleatoric_bound(0.0, 1000, 2, entropy="brier").vacuous
+    (False, False)
+    """
+    kind = get_entropy(entropy)
+    distance = higher_order_interval(epsilon, k, n_classes, method=method).upper
+    value = float(kind.modulus(distance, n_classes))
+    return Bound(value, value >= kind.maximum(n_classes) * (1 - 1e-12), method)
+
+
+def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
+    """Return a degree d with constant * omega(1/d) <= epsilon / 2 for the binary Shannon entropy in bits.
+
+    d >= 4 (2 C / epsilon)^(ln 4), from omega(x) <= (4x)^(1/ln 4); the paper's factor 1/4 is wrong (E5).
+
+    Parameters
+    ----------
+    epsilon : float
+        Wanted error of the estimate, in bits.
+    constant : float, default=1.0
+        The constant C of Jackson's theorem.
+
+    Returns
+    -------
+    int
+        The degree, and the number of labels needed. `hocal.moments.bernstein_estimator` needs far fewer.
+
+    Examples
+    --------
+    >>> from hocal.bounds import polynomial_degree
+    >>> polynomial_degree(0.1)
+    255
+    """
+    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    ratio = 2 * check_number(constant, "constant", minimum=0, strict=True) / epsilon
+    return math.ceil(4 * math.pow(ratio, math.log(4)))
+
+
+def moment_error(order: int, epsilon: float) -> Bound:
+    """Bound the error of a moment of the given order, E prod_j p_j^a_j with |a| = order, by order * epsilon / 2.
+
+    Parameters
+    ----------
+    order : int
+        Order of the moment, at most k.
+    epsilon : float
+        kth-order calibration error, a W1 in l1 units.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 1 on.
+
+    Examples
+    --------
+    >>> from hocal.bounds import moment_error
+    >>> moment_error(2, 0.1).value
+    0.1
+    """
+    # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by 2 / k.
+    value = check_integer(order, "order", minimum=1) * check_number(epsilon, "epsilon", minimum=0) / 2
+    return Bound(value, value >= 1, "Lipschitz")
+
+
+def prediction_set_coverage(
+    mass: float, epsilon: float, *, delta: float | None = None, mass_twice: float = 1.0
+) -> Interval:
+    """Bracket the chance that S_delta holds the true label distribution (spec 1.17, thm:pred-sets).
+
+    P(S) - epsilon/delta <= P*(S_delta) <= P(S_2delta) + epsilon/delta, distances in l1.
+
+    Parameters
+    ----------
+    mass : float
+        P(S) under the predicted mixture.
+    epsilon : float
+        Higher-order calibration error of the prediction.
+    delta : float, optional
+        How far S is expanded; sqrt(epsilon) by default, as in the paper.
+    mass_twice : float, default=1.0
+        P(S_2delta) under the predicted mixture.
+
+    Returns
+    -------
+    Interval
+        Vacuous when the lower end, the guaranteed coverage, is 0.
+
+    Examples
+    --------
+    >>> from hocal.bounds import prediction_set_coverage
+    >>> round(prediction_set_coverage(0.9, 0.01).lower, 3)
+    0.8
+    """
+    mass = check_number(mass, "mass", minimum=0, maximum=1)
+    mass_twice = check_number(mass_twice, "mass_twice", minimum=mass, maximum=1)
+    epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
+    radius = math.sqrt(epsilon) if delta is None else check_number(delta, "delta", minimum=0, strict=True)
+    missed = epsilon / radius if radius else 0.0
+    lower = max(mass - missed, 0.0)
+    return Interval(lower, min(mass_twice + missed, 1.0), lower == 0, "Markov")
+
+
+def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: float = 0.0) -> Bound:
+    """Bound P(|p - centre| >= radius) over all binary mixtures with the given moments, by a linear program (E16).
+
+    min w @ beta + epsilon * lipschitz(beta) over polynomials sum_i beta_i Bin(i; k, x) that are at least the
+    indicator of the tail on [0, 1]; w is the snapshot distribution that the moments determine.
+
+    Parameters
+    ----------
+    moments : array-like of shape (k,)
+        Moments m_1, ..., m_k of the second class's probability.
+    centre : float
+        Middle of the interval.
+    radius : float
+        Its half-width.
+    epsilon : float, default=0.0
+        kth-order calibration error of the snapshot distribution.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 1 on.
+
+    Examples
+    --------
+    >>> from hocal.bounds import tail_bound
+    >>> round(tail_bound([0.5, 0.3], 0.5, 0.4).value, 3)  # Chebyshev: .05 / .16
+    0.313
+    """
+    weights = snapshot_weights(moments)
+    epsilon, radius = check_number(epsilon, "epsilon", minimum=0), check_number(radius, "radius", minimum=0)
+    ends = [end for end in (centre - radius, centre + radius) if 0 < end < 1]
+    coarse, fine = (np.union1d(chebyshev_grid(n), ends) for n in (2000, 20_000))
+    beta = least_majorant(coarse, _tail(coarse, centre, radius), weights, 2, spread=1e-9, slope=epsilon)
+    # The tail is closed and its ends are grid points, so the chords of its indicator lie above it.
+    beta = beta + max(float(bernstein_excess(beta, fine, _tail(fine, centre, radius)).max()), 0.0)
+    lipschitz = (len(weights) - 1) / 2 * float(np.abs(np.diff(beta)).max())
+    value = float(weights @ beta) + epsilon * lipschitz
+    if value < -1e-6:
+        raise ValueError(f"`moments` must belong to a mixture within epsilon={epsilon:g}, got {moments!r}.")
+    return Bound(max(value, 0.0), value >= 1, "linear program")
+
+
+def _tail(x: Array, centre: float, radius: float) -> Array:
+    return (np.abs(x - centre) >= radius * (1 - 1e-12)).astype(np.float64)
+
+
+def moment_interval(moments: ArrayLike, alpha: float, *, epsilon: float = 0.0, method: Method = "tightest") -> Interval:
+    """Return m_1 -+ half-width, which holds the true p with probability at least 1 - alpha (spec 1.18).
+
+    paper: half-width (max(0, c_k + k epsilon (1 + m_1)^k / 2) / alpha)^(1/k) by Markov, with k lowered to even
+    (E6). tightest: the smallest half-width that a linear program over all mixtures proves (E16).
+
+    Parameters
+    ----------
+    moments : array-like of shape (k,)
+        Moments m_1, ..., m_k of the second class's probability, k >= 2.
+    alpha : float
+        Allowed chance of missing p.
+    epsilon : float, default=0.0
+        kth-order calibration error behind the moments.
+    method : {"tightest", "paper"}
+        The inequality.
+
+    Returns
+    -------
+    Interval
+        Inside [0, 1].
+
+    Examples
+    --------
+    >>> from hocal.bounds import moment_interval
+    >>> round(moment_interval([0.5, 0.26], 0.25).lower, 3)
+    0.3
+    """
+    known, epsilon = check_array(moments, "moments", ndim=1), check_number(epsilon, "epsilon", minimum=0)
+    order = check_integer(len(known), "number of moments", minimum=2) // 2 * 2
+    alpha, mean = check_fraction(alpha, "alpha"), float(known[0])
+    error = order * epsilon * (1 + mean) ** order / 2
+    width = (max(0.0, float(central_moments(known).values[order - 1]) + error) / alpha) ** (1 / order)
+    name = "Markov"
+    if check_choice(method, "method", METHODS) == "tightest":
+        name, width = _narrow(known, alpha, epsilon, width)
+    lower, upper = max(mean - width, 0.0), min(mean + width, 1.0)
+    return Interval(lower, upper, lower == 0 and upper == 1, name)
+
+
+def _narrow(moments: Array, alpha: float, epsilon: float, width: float) -> tuple[str, float]:
+    """Return the smallest half-width, to 1e-4, whose tail is proven to be at most alpha, starting from Markov's."""
+    low, high, name = 0.0, min(width, 1.0), "Markov"
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        if tail_bound(moments, float(moments[0]), middle, epsilon=epsilon).value <= alpha:
+            high, name = middle, "linear program"
+        else:
+            low = middle
+    return (name, high) if name != "Markov" else (name, width)
+
+
+def brier_sample_size(
+    epsilon: float, delta: float, *, k: int = 2, n_classes: int = 2, scale: float = 1.0, method: Method = "tightest"
+) -> int:
+    """Return the items needed to estimate the Brier aleatoric uncertainty to epsilon with probability 1 - delta.
+
+    tightest: Hoeffding for the unbiased Z = scale k/(k-1) (1 - ||s/k||^2), N = max(Z)^2 ln(2/delta) / (2 epsilon^2)
+    (spec 3.3). paper: through kth-order calibration at k = 2 to epsilon / (4 scale), with |Y^(2)| = 3 and not 4
+    snapshots for two classes (E12).
+
+    Parameters
+    ----------
+    epsilon : float
+        Wanted error.
+    delta : float
+        Allowed chance of failure.
+    k : int, default=2
+        Number of labels an item; the paper's form uses two of them.
+    n_classes : int, default=2
+        Number of label classes.
+    scale : float, default=1.0
+        Factor of the entropy; 2 gives 4p(1-p) for two classes.
+    method : {"tightest", "paper"}
+        The inequality.
+
+    Returns
+    -------
+    int
+        Number of items.
+
+    Examples
+    --------
+    >>> from hocal.bounds import brier_sample_size
+    >>> brier_sample_size(0.1, 0.05, scale=2), brier_sample_size(0.1, 0.05, scale=2, method="paper")
+    (738, 64963)
+    """
+    epsilon, k = check_number(epsilon, "epsilon", minimum=0, strict=True), check_integer(k, "k", minimum=2)
+    if check_choice(method, "method", METHODS) == "paper":
+        return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")
+    largest = bernstein_estimator(Brier(scale), k, n_classes).maximum
+    return math.ceil(largest**2 * math.log(2 / check_fraction(delta, "delta")) / (2 * epsilon**2))
+
+
+def plugin_interval(plugin: float, k: int, n_classes: int, *, base: float | None = None) -> Interval:
+    """Bracket E[H(p)] by the mean entropy of k-snapshots: [plugin, plugin + log(1 + (l - 1) / k)] (spec 3.4, coarse).
+
+    Parameters
+    ----------
+    plugin : float
+        Mean Shannon entropy of the k-snapshots, in expectation: sampling error comes on top.
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    base : float, optional
+        Base of the logarithm, nats by default.
+
+    Returns
+    -------
+    Interval
+        Inside [0, log l].
+
+    Examples
+    --------
+    >>> from hocal.bounds import plugin_interval
+    >>> round(plugin_interval(0.09, 5, 10).upper, 2)
+    1.12
+    """
+    largest = get_entropy("shannon", base=base).maximum(n_classes)
+    lower = check_number(plugin, "plugin", minimum=0, maximum=largest)
+    k = check_integer(k, "k", minimum=1)
+    upper = lower + math.log1p((n_classes - 1) / k) / (math.log(base) if base else 1.0)
+    return Interval(lower, min(upper, largest), lower == 0 and upper >= largest, "plug-in bias")
+
+
+def hoeffding_interval(
+    values: ArrayLike,
+    *,
+    limits: tuple[float, float] = (0.0, 1.0),
+    delta: float = 0.05,
+    multiplicities: ArrayLike | None = None,
+) -> Interval:
+    """Return mean -+ range * sqrt(ln(2/delta) / (2N)), a confidence interval for the mean of a bounded variable.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_values,)
+        Independent draws, or the distinct values of a histogram.
+    limits : tuple of float, default=(0, 1)
+        Smallest and largest possible value, known beforehand.
+    delta : float, default=0.05
+        Allowed chance of missing the mean; each end alone misses with chance at most delta / 2.
+    multiplicities : array-like of shape (n_values,), optional
+        How often each value occurred.
+
+    Returns
+    -------
+    Interval
+        Inside the limits.
+
+    Examples
+    --------
+    >>> from hocal.bounds import hoeffding_interval
+    >>> round(hoeffding_interval([0, 1], multiplicities=[250, 250]).upper, 4)
+    0.5607
+    """
+    sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
+    width = (limits[1] - limits[0]) * math.sqrt(math.log(2 / delta) / (2 * int(repeats.sum())))
+    mean = float(np.average(sample, weights=repeats))
+    return _inside(mean - width, mean + width, limits, "Hoeffding")
+
+
+def empirical_bernstein_interval(
+    values: ArrayLike,
+    *,
+    limits: tuple[float, float] = (0.0, 1.0),
+    delta: float = 0.05,
+    multiplicities: ArrayLike | None = None,
+) -> Interval:
+    """Return mean -+ sqrt(2 V ln(4/delta) / N) + 7 range ln(4/delta) / (3(N-1)) (Maurer and Pontil 2009).
+
+    Parameters
+    ----------
+    values : array-like of shape (n_values,)
+        Independent draws, or the distinct values of a histogram; two draws at least.
+    limits : tuple of float, default=(0, 1)
+        Smallest and largest possible value, known beforehand.
+    delta : float, default=0.05
+        Allowed chance of missing the mean; each end alone misses with chance at most delta / 2.
+    multiplicities : array-like of shape (n_values,), optional
+        How often each value occurred.
+
+    Returns
+    -------
+    Interval
+        Inside the limits; V is the unbiased sample variance.
+
+    Examples
+    --------
+    >>> from hocal.bounds import empirical_bernstein_interval
+    >>> round(empirical_bernstein_interval([0, 1], multiplicities=[495, 5]).upper, 4)
+    0.0437
+    """
+    sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
+    n_items = check_integer(int(repeats.sum()), "number of values", minimum=2)
+    mean = float(np.average(sample, weights=repeats))
+    variance = float(repeats @ (sample - mean) ** 2) / (n_items - 1)
+    tail = math.log(4 / delta)
+    width = math.sqrt(2 * variance * tail / n_items) + 7 * (limits[1] - limits[0]) * tail / (3 * (n_items - 1))
+    return _inside(mean - width, mean + width, limits, "empirical Bernstein")
+
+
+def betting_interval(
+    values: ArrayLike,
+    *,
+    limits: tuple[float, float] = (0.0, 1.0),
+    delta: float = 0.05,
+    multiplicities: ArrayLike | None = None,
+    deviation: float | None = None,
+) -> Interval:
+    """Return the means that no gambler could refute, by betting (Waudby-Smith and Ramdas 2024, hedged capital).
+
+    A gambler who stakes lambda against m multiplies a capital by 1 + lambda (x - m) at each draw x, fair if m is
+    the mean; m is refuted if the average capital over several fixed stakes reaches 2/delta. The best stake is near
+    sqrt(2 ln(2/delta) / N) / deviation, and below 1/m, where a draw could ruin. All draws count alike, so the
+    interval depends on the histogram only.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_values,)
+        Independent draws, or the distinct values of a histogram.
+    limits : tuple of float, default=(0, 1)
+        Smallest and largest possible value, known beforehand.
+    delta : float, default=0.05
+        Allowed chance of missing the mean; each end alone misses with chance at most delta / 2.
+    multiplicities : array-like of shape (n_values,), optional
+        How often each value occurred.
+    deviation : float, optional
+        A guess of the standard deviation from other data. Any is valid, a good one narrows the interval.
+
+    Returns
+    -------
+    Interval
+        Inside the limits, rounded outwards to 1e-9 of the range.
+
+    Examples
+    --------
+    >>> from hocal.bounds import betting_interval
+    >>> round(betting_interval([0, 1], multiplicities=[495, 5]).upper, 4)
+    0.0301
+    """
+    sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
+    distinct, owner = np.unique((sample - limits[0]) / (limits[1] - limits[0]), return_inverse=True)
+    repeats = np.bincount(owner, repeats).astype(np.int64)
+    base = math.sqrt(2 * math.log(2 / delta) / int(repeats.sum()))
+    least, most = 2 * base, 64 * base  # best for a deviation of 1/2, the largest possible, and of 1/64
+    if deviation is not None:
+        guess = check_number(deviation, "deviation", minimum=0, strict=True) / (limits[1] - limits[0])
+        least, most = base / guess / 2, 2 * base / guess
+    ends = [_refuted_below(draws, repeats, (least, most), delta) for draws in (distinct, 1 - distinct)]
+    width = limits[1] - limits[0]
+    return _inside(limits[0] + width * ends[0], limits[1] - width * ends[1], limits, "betting")
+
+
+def _refuted_below(draws: Array, repeats: NDArray[np.int64], stakes: tuple[float, float], delta: float) -> float:
+    """Return a mean below which every candidate is refuted: each factor, so the capital, falls as m rises.
+
+    Stakes are fixed before the data. Predictable ones (Waudby-Smith and Ramdas, section 3) would need draws in
+    random order: with a fixed shuffle of a sorted histogram their lower end missed 12% of the time instead of 5%.
+    """
+
+    def refuted(m: float) -> bool:
+        least, most = (min(stake, _STAKE_SHARE / m) for stake in stakes)
+        stake = least * (most / least) ** powers
+        capital = repeats @ np.log1p(stake * (draws[:, None] - m))  # (n_stakes,), logarithms
+        return bool(np.logaddexp.reduce(capital) >= math.log(_N_STAKES * 2 / delta))
+
+    powers = np.linspace(0, 1, _N_STAKES)
+    low, high = 0.0, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _inside(lower: float, upper: float, limits: tuple[float, float], method: str) -> Interval:
+    lower, upper = max(lower, limits[0]), min(upper, limits[1])
+    return Interval(lower, upper, lower == limits[0] and upper == limits[1], method)
+
+
+def _check_sample(
+    values: ArrayLike, limits: tuple[float, float], multiplicities: ArrayLike | None, delta: float
+) -> tuple[Array, NDArray[np.int64], float]:
+    """Return values inside their limits with whole multiplicities."""
+    sample = check_array(values, "values", ndim=1)
+    if not limits[0] < limits[1]:
+        raise ValueError(f"`limits` must be (smallest, largest possible value), got {limits!r}.")
+    slack = 1e-9 * (limits[1] - limits[0])
+    wrong = ~((sample >= limits[0] - slack) & (sample <= limits[1] + slack))
+    if wrong.any():
+        raise ValueError(
+            f"`values` must lie inside limits={limits!r}, got {sample[wrong][0]:.6g} in row {np.argmax(wrong)}."
+        )
+    repeats = np.ones(len(sample)) if multiplicities is None else check_weights(multiplicities, "multiplicities")
+    if len(repeats) != len(sample) or (repeats != np.floor(repeats)).any() or repeats.sum() == 0:
+        raise ValueError(
+            f"`multiplicities` must be {len(sample)} whole numbers, not all zero, got {repeats[:5].tolist()}..."
+        )
+    return np.clip(sample, *limits), repeats.astype(np.int64), check_fraction(delta, "delta")
