@@ -11,25 +11,21 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from hocal.bounds import (
-    Interval,
     aleatoric_bound,
-    betting_interval,
     binomial_deviation,
     brier_sample_size,
-    empirical_bernstein_interval,
     epsilon_bound,
     higher_order_interval,
-    hoeffding_interval,
     moment_error,
-    moment_interval,
     plugin_interval,
     polynomial_degree,
     prediction_set_coverage,
     projection_slack,
     sample_size,
-    tail_bound,
 )
 from hocal.entropy import Brier, Shannon
+from hocal.intervals import Interval, betting_interval, empirical_bernstein_interval, hoeffding_interval
+from hocal.moment_intervals import moment_interval, tail_bound
 from hocal.moments import factorial_moments
 from hocal.snapshots import enumerate_snapshots
 

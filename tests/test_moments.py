@@ -13,17 +13,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hocal.entropy import Brier, Custom, Entropy, Shannon, Tsallis, ZeroOne
-from hocal.moments import (
-    Side,
-    average_moments,
-    bernstein_estimator,
-    binary_moments,
-    central_moments,
-    factorial_moments,
-    polynomial_estimator,
-    snapshot_marginal,
-    snapshot_weights,
-)
+from hocal.estimators import Side, bernstein_estimator, polynomial_estimator, snapshot_marginal
+from hocal.moments import average_moments, binary_moments, central_moments, factorial_moments, snapshot_weights
 from hocal.snapshots import enumerate_snapshots, sub_snapshots
 
 Array = NDArray[np.float64]

@@ -124,7 +124,13 @@ def check_fraction(value: Any, name: str) -> float:
 
 
 def check_number(
-    value: Any, name: str, *, minimum: float = -math.inf, maximum: float = math.inf, strict: bool = False
+    value: Any,
+    name: str,
+    *,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    strict: bool = False,
+    finite: bool = True,
 ) -> float:
     """Return `value` as a float in [minimum, maximum]; `strict` excludes the minimum."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
@@ -132,7 +138,7 @@ def check_number(
         lower = f"greater than {minimum:g}" if strict else f"at least {minimum:g}"
         upper = "" if maximum == math.inf else f" and at most {maximum:g}"
         raise ValueError(f"`{name}` must be a number {lower}{upper}, got {value!r}.")
-    if math.isinf(value):
+    if finite and math.isinf(value):
         raise ValueError(f"`{name}` must be finite, got {value!r}.")
     return float(value)
 

@@ -1,4 +1,4 @@
-"""Inequalities of higher-order calibration: slack, sample sizes, moduli, coverage and intervals of a mean.
+"""Inequalities of higher-order calibration: slack, sample sizes, moduli, coverage.
 
 Where the paper has a form and a tighter one is known, ``method="paper"`` gives the paper's (with its errata
 corrected) and the default the tightest valid one. Distances are W1 in l1 units, at most 2.
@@ -23,43 +23,28 @@ from hocal._validation import (
     check_weights,
 )
 from hocal.entropy import Brier, Entropy, get_entropy, least_concave_majorant
-from hocal.moments import (
-    bernstein_estimator,
-    bernstein_excess,
-    central_moments,
-    chebyshev_grid,
-    least_majorant,
-    snapshot_weights,
-)
+from hocal.estimators import bernstein_estimator
+from hocal.intervals import Interval
 from hocal.snapshots import n_snapshots
 
 __all__ = [
     "Bound",
-    "Interval",
     "aleatoric_bound",
-    "betting_interval",
     "binomial_deviation",
     "brier_sample_size",
-    "empirical_bernstein_interval",
     "epsilon_bound",
     "higher_order_interval",
-    "hoeffding_interval",
     "moment_error",
-    "moment_interval",
     "plugin_interval",
     "polynomial_degree",
     "prediction_set_coverage",
     "projection_slack",
     "sample_size",
-    "tail_bound",
 ]
 
 Array = NDArray[np.float64]
 Method = Literal["tightest", "paper"]
 METHODS: tuple[Method, ...] = ("tightest", "paper")
-
-_STAKE_SHARE = 0.99  # of the largest stake that no single draw can ruin
-_N_STAKES = 6
 
 
 class Bound(NamedTuple):
@@ -76,25 +61,6 @@ class Bound(NamedTuple):
     """
 
     value: float
-    vacuous: bool
-    method: str
-
-
-class Interval(NamedTuple):
-    """Lower and upper limits of a quantity.
-
-    Attributes
-    ----------
-    lower, upper : float
-        The limits, cut to the possible range.
-    vacuous : bool
-        Whether the interval is the whole possible range.
-    method : str
-        The inequality used.
-    """
-
-    lower: float
-    upper: float
     vacuous: bool
     method: str
 
@@ -438,104 +404,6 @@ def prediction_set_coverage(
     return Interval(lower, min(mass_twice + missed, 1.0), lower == 0, "Markov")
 
 
-def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: float = 0.0) -> Bound:
-    """Bound P(|p - centre| >= radius) over all binary mixtures with the given moments, by a linear program (E16).
-
-    min w @ beta + epsilon * lipschitz(beta) over polynomials sum_i beta_i Bin(i; k, x) that are at least the
-    indicator of the tail on [0, 1]; w is the snapshot distribution that the moments determine.
-
-    Parameters
-    ----------
-    moments : array-like of shape (k,)
-        Moments m_1, ..., m_k of the second class's probability.
-    centre : float
-        Middle of the interval.
-    radius : float
-        Its half-width.
-    epsilon : float, default=0.0
-        kth-order calibration error of the snapshot distribution.
-
-    Returns
-    -------
-    Bound
-        Vacuous from 1 on.
-
-    Examples
-    --------
-    >>> from hocal.bounds import tail_bound
-    >>> round(tail_bound([0.5, 0.3], 0.5, 0.4).value, 3)  # Chebyshev: .05 / .16
-    0.313
-    """
-    weights = snapshot_weights(moments)
-    epsilon, radius = check_number(epsilon, "epsilon", minimum=0), check_number(radius, "radius", minimum=0)
-    ends = [end for end in (centre - radius, centre + radius) if 0 < end < 1]
-    coarse, fine = (np.union1d(chebyshev_grid(n), ends) for n in (2000, 20_000))
-    beta = least_majorant(coarse, _tail(coarse, centre, radius), weights, 2, spread=1e-9, slope=epsilon)
-    # The tail is closed and its ends are grid points, so the chords of its indicator lie above it.
-    beta = beta + max(float(bernstein_excess(beta, fine, _tail(fine, centre, radius)).max()), 0.0)
-    lipschitz = (len(weights) - 1) / 2 * float(np.abs(np.diff(beta)).max())
-    value = float(weights @ beta) + epsilon * lipschitz
-    if value < -1e-6:
-        raise ValueError(f"`moments` must belong to a mixture within epsilon={epsilon:g}, got {moments!r}.")
-    return Bound(max(value, 0.0), value >= 1, "linear program")
-
-
-def _tail(x: Array, centre: float, radius: float) -> Array:
-    return (np.abs(x - centre) >= radius * (1 - 1e-12)).astype(np.float64)
-
-
-def moment_interval(moments: ArrayLike, alpha: float, *, epsilon: float = 0.0, method: Method = "tightest") -> Interval:
-    """Return m_1 -+ half-width, which holds the true p with probability at least 1 - alpha (spec 1.18).
-
-    paper: half-width (max(0, c_k + k epsilon (1 + m_1)^k / 2) / alpha)^(1/k) by Markov, with k lowered to even
-    (E6). tightest: the smallest half-width that a linear program over all mixtures proves (E16).
-
-    Parameters
-    ----------
-    moments : array-like of shape (k,)
-        Moments m_1, ..., m_k of the second class's probability, k >= 2.
-    alpha : float
-        Allowed chance of missing p.
-    epsilon : float, default=0.0
-        kth-order calibration error behind the moments.
-    method : {"tightest", "paper"}
-        The inequality.
-
-    Returns
-    -------
-    Interval
-        Inside [0, 1].
-
-    Examples
-    --------
-    >>> from hocal.bounds import moment_interval
-    >>> round(moment_interval([0.5, 0.26], 0.25).lower, 3)
-    0.3
-    """
-    known, epsilon = check_array(moments, "moments", ndim=1), check_number(epsilon, "epsilon", minimum=0)
-    order = check_integer(len(known), "number of moments", minimum=2) // 2 * 2
-    alpha, mean = check_fraction(alpha, "alpha"), float(known[0])
-    error = order * epsilon * (1 + mean) ** order / 2
-    width = (max(0.0, float(central_moments(known).values[order - 1]) + error) / alpha) ** (1 / order)
-    name = "Markov"
-    if check_choice(method, "method", METHODS) == "tightest":
-        name, width = _narrow(known, alpha, epsilon, width)
-    lower, upper = max(mean - width, 0.0), min(mean + width, 1.0)
-    return Interval(lower, upper, lower == 0 and upper == 1, name)
-
-
-def _narrow(moments: Array, alpha: float, epsilon: float, width: float) -> tuple[str, float]:
-    """Return the smallest half-width, to 1e-4, whose tail is proven to be at most alpha, starting from Markov's."""
-    low, high, name = 0.0, min(width, 1.0), "Markov"
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        if tail_bound(moments, float(moments[0]), middle, epsilon=epsilon).value <= alpha:
-            high, name = middle, "linear program"
-        else:
-            low = middle
-    return (name, high) if name != "Markov" else (name, width)
-
-
 def brier_sample_size(
     epsilon: float, delta: float, *, k: int = 2, n_classes: int = 2, scale: float = 1.0, method: Method = "tightest"
 ) -> int:
@@ -608,179 +476,3 @@ def plugin_interval(plugin: float, k: int, n_classes: int, *, base: float | None
     k = check_integer(k, "k", minimum=1)
     upper = lower + math.log1p((n_classes - 1) / k) / (math.log(base) if base else 1.0)
     return Interval(lower, min(upper, largest), lower == 0 and upper >= largest, "plug-in bias")
-
-
-def hoeffding_interval(
-    values: ArrayLike,
-    *,
-    limits: tuple[float, float] = (0.0, 1.0),
-    delta: float = 0.05,
-    multiplicities: ArrayLike | None = None,
-) -> Interval:
-    """Return mean -+ range * sqrt(ln(2/delta) / (2N)), a confidence interval for the mean of a bounded variable.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_values,)
-        Independent draws, or the distinct values of a histogram.
-    limits : tuple of float, default=(0, 1)
-        Smallest and largest possible value, known beforehand.
-    delta : float, default=0.05
-        Allowed chance of missing the mean; each end alone misses with chance at most delta / 2.
-    multiplicities : array-like of shape (n_values,), optional
-        How often each value occurred.
-
-    Returns
-    -------
-    Interval
-        Inside the limits.
-
-    Examples
-    --------
-    >>> from hocal.bounds import hoeffding_interval
-    >>> round(hoeffding_interval([0, 1], multiplicities=[250, 250]).upper, 4)
-    0.5607
-    """
-    sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
-    width = (limits[1] - limits[0]) * math.sqrt(math.log(2 / delta) / (2 * int(repeats.sum())))
-    mean = float(np.average(sample, weights=repeats))
-    return _inside(mean - width, mean + width, limits, "Hoeffding")
-
-
-def empirical_bernstein_interval(
-    values: ArrayLike,
-    *,
-    limits: tuple[float, float] = (0.0, 1.0),
-    delta: float = 0.05,
-    multiplicities: ArrayLike | None = None,
-) -> Interval:
-    """Return mean -+ sqrt(2 V ln(4/delta) / N) + 7 range ln(4/delta) / (3(N-1)) (Maurer and Pontil 2009).
-
-    Parameters
-    ----------
-    values : array-like of shape (n_values,)
-        Independent draws, or the distinct values of a histogram; two draws at least.
-    limits : tuple of float, default=(0, 1)
-        Smallest and largest possible value, known beforehand.
-    delta : float, default=0.05
-        Allowed chance of missing the mean; each end alone misses with chance at most delta / 2.
-    multiplicities : array-like of shape (n_values,), optional
-        How often each value occurred.
-
-    Returns
-    -------
-    Interval
-        Inside the limits; V is the unbiased sample variance.
-
-    Examples
-    --------
-    >>> from hocal.bounds import empirical_bernstein_interval
-    >>> round(empirical_bernstein_interval([0, 1], multiplicities=[495, 5]).upper, 4)
-    0.0437
-    """
-    sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
-    n_items = check_integer(int(repeats.sum()), "number of values", minimum=2)
-    mean = float(np.average(sample, weights=repeats))
-    variance = float(repeats @ (sample - mean) ** 2) / (n_items - 1)
-    tail = math.log(4 / delta)
-    width = math.sqrt(2 * variance * tail / n_items) + 7 * (limits[1] - limits[0]) * tail / (3 * (n_items - 1))
-    return _inside(mean - width, mean + width, limits, "empirical Bernstein")
-
-
-def betting_interval(
-    values: ArrayLike,
-    *,
-    limits: tuple[float, float] = (0.0, 1.0),
-    delta: float = 0.05,
-    multiplicities: ArrayLike | None = None,
-    deviation: float | None = None,
-) -> Interval:
-    """Return the means that no gambler could refute, by betting (Waudby-Smith and Ramdas 2024, hedged capital).
-
-    A gambler who stakes lambda against m multiplies a capital by 1 + lambda (x - m) at each draw x, fair if m is
-    the mean; m is refuted if the average capital over several fixed stakes reaches 2/delta. The best stake is near
-    sqrt(2 ln(2/delta) / N) / deviation, and below 1/m, where a draw could ruin. All draws count alike, so the
-    interval depends on the histogram only.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_values,)
-        Independent draws, or the distinct values of a histogram.
-    limits : tuple of float, default=(0, 1)
-        Smallest and largest possible value, known beforehand.
-    delta : float, default=0.05
-        Allowed chance of missing the mean; each end alone misses with chance at most delta / 2.
-    multiplicities : array-like of shape (n_values,), optional
-        How often each value occurred.
-    deviation : float, optional
-        A guess of the standard deviation from other data. Any is valid, a good one narrows the interval.
-
-    Returns
-    -------
-    Interval
-        Inside the limits, rounded outwards to 1e-9 of the range.
-
-    Examples
-    --------
-    >>> from hocal.bounds import betting_interval
-    >>> round(betting_interval([0, 1], multiplicities=[495, 5]).upper, 4)
-    0.0301
-    """
-    sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
-    distinct, owner = np.unique((sample - limits[0]) / (limits[1] - limits[0]), return_inverse=True)
-    repeats = np.bincount(owner, repeats).astype(np.int64)
-    base = math.sqrt(2 * math.log(2 / delta) / int(repeats.sum()))
-    least, most = 2 * base, 64 * base  # best for a deviation of 1/2, the largest possible, and of 1/64
-    if deviation is not None:
-        guess = check_number(deviation, "deviation", minimum=0, strict=True) / (limits[1] - limits[0])
-        least, most = base / guess / 2, 2 * base / guess
-    ends = [_refuted_below(draws, repeats, (least, most), delta) for draws in (distinct, 1 - distinct)]
-    width = limits[1] - limits[0]
-    return _inside(limits[0] + width * ends[0], limits[1] - width * ends[1], limits, "betting")
-
-
-def _refuted_below(draws: Array, repeats: NDArray[np.int64], stakes: tuple[float, float], delta: float) -> float:
-    """Return a mean below which every candidate is refuted: each factor, so the capital, falls as m rises.
-
-    Stakes are fixed before the data. Predictable ones (Waudby-Smith and Ramdas, section 3) would need draws in
-    random order: with a fixed shuffle of a sorted histogram their lower end missed 12% of the time instead of 5%.
-    """
-
-    def refuted(m: float) -> bool:
-        least, most = (min(stake, _STAKE_SHARE / m) for stake in stakes)
-        stake = least * (most / least) ** powers
-        capital = repeats @ np.log1p(stake * (draws[:, None] - m))  # (n_stakes,), logarithms
-        return bool(np.logaddexp.reduce(capital) >= math.log(_N_STAKES * 2 / delta))
-
-    powers = np.linspace(0, 1, _N_STAKES)
-    low, high = 0.0, 1.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
-
-
-def _inside(lower: float, upper: float, limits: tuple[float, float], method: str) -> Interval:
-    lower, upper = max(lower, limits[0]), min(upper, limits[1])
-    return Interval(lower, upper, lower == limits[0] and upper == limits[1], method)
-
-
-def _check_sample(
-    values: ArrayLike, limits: tuple[float, float], multiplicities: ArrayLike | None, delta: float
-) -> tuple[Array, NDArray[np.int64], float]:
-    """Return values inside their limits with whole multiplicities."""
-    sample = check_array(values, "values", ndim=1)
-    if not limits[0] < limits[1]:
-        raise ValueError(f"`limits` must be (smallest, largest possible value), got {limits!r}.")
-    slack = 1e-9 * (limits[1] - limits[0])
-    wrong = ~((sample >= limits[0] - slack) & (sample <= limits[1] + slack))
-    if wrong.any():
-        raise ValueError(
-            f"`values` must lie inside limits={limits!r}, got {sample[wrong][0]:.6g} in row {np.argmax(wrong)}."
-        )
-    repeats = np.ones(len(sample)) if multiplicities is None else check_weights(multiplicities, "multiplicities")
-    if len(repeats) != len(sample) or (repeats != np.floor(repeats)).any() or repeats.sum() == 0:
-        raise ValueError(
-            f"`multiplicities` must be {len(sample)} whole numbers, not all zero, got {repeats[:5].tolist()}..."
-        )
-    return np.clip(sample, *limits), repeats.astype(np.int64), check_fraction(delta, "delta")
