@@ -258,6 +258,28 @@ def test_a_projection_too_large_to_list_is_refused() -> None:
         Mixtures.from_points(np.full((1, 10), 0.1)).project(50)
 
 
+# Drawing
+
+
+def test_drawn_labels_follow_the_projection() -> None:
+    """20,000 items with two labels each; the sampling deviation of a share is below .004."""
+    m = two_worlds()[np.repeat([0, 1], 20_000)]
+    counts = m.draw(2, random_state=0)
+
+    shares = [(counts[rows, 0] == 1).mean() for rows in (slice(0, 20_000), slice(20_000, None))]
+
+    assert shares == pytest.approx([0.5, 0.0], abs=0.015)
+
+
+def test_items_may_draw_different_numbers_of_labels() -> None:
+    assert two_worlds().draw([3, 5], random_state=0).sum(axis=1).tolist() == [3, 5]
+
+
+def test_an_empty_mixture_has_no_labels_to_draw() -> None:
+    with pytest.raises(ValueError, match="`mixtures` must not be empty to draw from"):
+        with_an_empty_mixture().draw(1)
+
+
 # Likelihoods
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from scipy import special
 from hocal._validation import check_choice, check_integer, check_same_length
 from hocal.entropy import Entropy, Separable, get_entropy
 from hocal.mixtures import Mixtures
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hocal.torch import TensorDecomposition
 
 __all__ = ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"]
 
@@ -107,14 +112,36 @@ class LossDecomposition:
         return asdict(self)
 
 
+@overload
 def decompose(
     mixtures: Mixtures,
+    entropy: str | Entropy = ...,
+    *,
+    base: float | None = ...,
+    kind: Kind = ...,
+    panel_size: int | None = ...,
+) -> Decomposition: ...
+
+
+@overload
+def decompose(
+    mixtures: Tensor,
+    entropy: str | Entropy = ...,
+    *,
+    base: float | None = ...,
+    kind: Kind = ...,
+    panel_size: None = ...,
+) -> TensorDecomposition: ...
+
+
+def decompose(
+    mixtures: Any,
     entropy: str | Entropy = "shannon",
     *,
     base: float | None = None,
     kind: Kind = "mutual-information",
     panel_size: int | None = None,
-) -> Decomposition:
+) -> Any:
     """Split the uncertainty of mixtures into an aleatoric and an epistemic part.
 
     With p drawn from an item's mixture and m its mean, the aleatoric part is E G(p). The epistemic part
@@ -127,8 +154,9 @@ def decompose(
 
     Parameters
     ----------
-    mixtures : Mixtures
-        Distributions over label distributions.
+    mixtures : Mixtures or torch.Tensor
+        Distributions over label distributions; a tensor holds the members of an ensemble,
+        (n_items, n_members, n_classes), and the parts come back as tensors on its device.
     entropy : str or Entropy, default="shannon"
         Measure of uncertainty, in nats unless `base` says otherwise.
     base : float, optional
@@ -152,6 +180,8 @@ def decompose(
     >>> float(parts.aleatoric[0]), float(parts.epistemic[0])
     (0.0, 1.0)
     """
+    if type(mixtures).__module__.partition(".")[0] == "torch":
+        return _decompose_tensor(mixtures, entropy, base, kind, panel_size)
     if not isinstance(mixtures, Mixtures):
         raise ValueError(
             f"`mixtures` must be Mixtures, got {type(mixtures).__name__}. Build them with Mixtures.from_ensemble, "
@@ -213,6 +243,17 @@ def decompose_loss(
     calibration = measure.divergence(truth.mean(), predicted.mean(), check_input=False)
     total = parts.aleatoric + parts.epistemic + calibration
     return LossDecomposition(total, parts.aleatoric, parts.epistemic, calibration)
+
+
+def _decompose_tensor(
+    members: Any, entropy: str | Entropy, base: float | None, kind: Kind, panel_size: int | None
+) -> Any:
+    """Hand a tensor to the code that stays on its device; whoever has a tensor has torch."""
+    from hocal.torch import decompose_members
+
+    if panel_size is not None:
+        raise ValueError("`panel_size` must be left out for a tensor. Use Mixtures.from_ensemble(tensor.numpy()).")
+    return decompose_members(members, entropy, base=base, kind=kind)
 
 
 def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Array], Array]:

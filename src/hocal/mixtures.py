@@ -18,6 +18,7 @@ from hocal._validation import (
     check_counts,
     check_dense_counts,
     check_integer,
+    check_random_state,
     check_simplex,
     check_weights,
     check_whole,
@@ -327,6 +328,30 @@ class Mixtures:
         sizes = np.bincount(mixture, minlength=self.n_mixtures)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return Mixtures._trusted((snapshots / k)[atom], probabilities[mixture, atom], offsets, self.index)
+
+    def draw(self, k: Any, *, random_state: Any = None) -> NDArray[np.int64]:
+        """Draw a label distribution from each item's mixture, and k labels from it.
+
+        Parameters
+        ----------
+        k : int or array of shape (n_items,)
+            Number of labels, the same for all or one for each item.
+        random_state : int, Generator or None
+            Seed or source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            Label counts.
+        """
+        totals = check_whole(np.broadcast_to(k, len(self)), "k")
+        if (np.diff(self.offsets)[self.index] == 0).any():
+            raise ValueError("`mixtures` must not be empty to draw from, got an item whose mixture has no atoms.")
+        generator, mass = check_random_state(random_state), np.append(0.0, np.cumsum(self.weights))
+        first, end = self.offsets[self.index], self.offsets[self.index + 1]
+        places = mass[first] + generator.random(len(self)) * (mass[end] - mass[first])
+        p = self.points[np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1)]
+        return np.asarray(generator.multinomial(totals, p / p.sum(axis=1, keepdims=True)))
 
     def log_likelihood(self, counts: Any) -> Array:
         """Return the log-probability of each item's own count vector under its own mixture.
