@@ -138,7 +138,9 @@ def advise(
     for size in sizes:
         able = others.at_least(size).every(20_000) if known and others is not None else None
         useful = able is not None and able.n_items >= _FEWEST
-        reference = snapshot_marginal(able.counts, size, weights=able.repeats) if useful and able is not None else None
+        reference = None
+        if useful and able is not None:
+            reference = _nearest_marginal(snapshot_marginal(able.counts, size, weights=able.repeats))
         for side in ("upper", "lower"):
             estimators[side, size] = bernstein_estimator(
                 "shannon", size, n_classes, side=side, reference=reference, n_items=max(n_items, 1)
@@ -148,6 +150,20 @@ def advise(
     losses = -np.log((1 - _UNIFORM) * others.mean + _UNIFORM / n_classes) if same_order else None
     draws = _draws(others.every(1000), Advice(estimators, losses))
     return Advice(estimators, losses, {name: each.deviation() for name, each in draws.items()})
+
+
+def _nearest_marginal(reference: Array) -> Array:
+    """Return the marginal of some mixture that fits a sample's best, by 100 steps of expectation maximisation.
+
+    Noise makes the marginal of a sample that of no mixture, and a linear program whose reference no mixture
+    has can gain without limit: its coefficients become wild.
+    """
+    counts, x = np.arange(len(reference)), np.sin(np.pi / 2 * np.linspace(0, 1, 101)) ** 2
+    chances = stats.binom.pmf(counts, len(reference) - 1, x[:, None])  # (n_points, k + 1)
+    weights, shares = np.full(len(x), 1 / len(x)), reference / reference.sum()
+    for _ in range(100):
+        weights = weights * (chances @ (shares / (weights @ chances)))
+    return np.asarray(reference.sum() * (weights @ chances))
 
 
 def cell_intervals(sample: Sample, advice: Advice, delta: float) -> Intervals:
