@@ -1,0 +1,358 @@
+"""Calibrate a first-order predictor to a higher-order one from a few labels an item."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+from hocal import certificates
+from hocal._validation import check_choice, check_integer, check_simplex
+from hocal.certificates import Certificate
+from hocal.decomposition import Decomposition, decompose
+from hocal.deconvolution import deconvolve
+from hocal.entropy import Custom, Entropy
+from hocal.mixtures import Mixtures
+from hocal.partition import CellLayout, Partition, as_partition
+from hocal.prediction_sets import PredictionSets, predict_set
+from hocal.snapshots import compress, draw_snapshots, sub_snapshots
+from hocal.statistics import CellStatistics, Histogram, rank_classes
+
+__all__ = ["SnapshotCalibrator", "empirical_mixtures"]
+
+METHODS = ("deconvolved", "empirical")
+THINNINGS = ("exact", "draw")
+MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.intp]
+
+
+class SnapshotCalibrator(BaseEstimator):
+    """Turn predictions and a few labels an item into mixtures that tell disagreement from ignorance.
+
+    Items are sorted into cells by their prediction. For each cell the distribution of the true label
+    distributions is estimated from the labels of its calibration items; items with the same prediction
+    share it. Labels of one item must be independent of each other given the item.
+
+    Parameters
+    ----------
+    partition : Partition or callable, optional
+        How predictions are sorted into cells; ten slices for each top label by default.
+    method : {"deconvolved", "empirical"}
+        "deconvolved" estimates the mixture that generated the labels and uses every label of every item.
+        "empirical" is the paper's method: the histogram of k-snapshots itself, which sees too little
+        disagreement when labels are few.
+    k : int, optional
+        Snapshot size for "empirical"; the smallest number of labels of an item by default.
+    thinning : {"exact", "draw"}
+        For "empirical" and items with more than k labels: count all their k-snapshots, or draw one.
+    panel_size : int, optional
+        Report aleatoric uncertainty as a panel of this many annotators would show it.
+    random_state : int, Generator or None
+        For ``thinning="draw"``; everything else is deterministic.
+
+    Attributes
+    ----------
+    partition_ : Partition
+        The fitted partition.
+    statistics_ : CellStatistics
+        All that the fit used of the data.
+    cell_mixtures_ : Mixtures
+        One mixture a cell; for "deconvolved", of label distributions in order of falling prediction.
+    source_ : ndarray of str of shape (n_cells,)
+        "cell" where a cell has items of its own, else "neighbours" or "pool".
+    diagnostics_ : dict
+        How the fit went: the snapshot size, or the amount of shrinkage and the convergence of the solver.
+
+    Examples
+    --------
+    A model says 50% for all. Two people agree half of the time on the first items, always on the others.
+
+    >>> import hocal
+    >>> p, calibrator = [[0.5, 0.5]] * 400, hocal.SnapshotCalibrator()
+    >>> ambiguous = [[2, 0]] * 100 + [[1, 1]] * 200 + [[0, 2]] * 100
+    >>> clear = [[2, 0]] * 200 + [[0, 2]] * 200
+    >>> [round(float(calibrator.fit(p, x).decompose(p, base=2).aleatoric[0]), 1) for x in (ambiguous, clear)]
+    [1.0, 0.0]
+    """
+
+    partition_: Partition
+    statistics_: CellStatistics
+    cell_mixtures_: Mixtures
+    source_: NDArray[np.str_]
+    diagnostics_: dict[str, Any]
+
+    def __init__(
+        self,
+        partition: Any = None,
+        *,
+        method: Literal["deconvolved", "empirical"] = "deconvolved",
+        k: int | None = None,
+        thinning: Literal["exact", "draw"] = "exact",
+        panel_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.partition = partition
+        self.method = method
+        self.k = k
+        self.thinning = thinning
+        self.panel_size = panel_size
+        self.random_state = random_state
+
+    def fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
+        """Calibrate on predictions (n_items, n_classes) and label counts of the same shape, dense or sparse.
+
+        The model must not have been trained on these items. `cells` goes with a PrecomputedPartition.
+        """
+        p = check_simplex(probabilities, ndim=2)
+        self.partition_ = clone(as_partition(self.partition)).fit(p)
+        return self._fit(self._count(p, counts, cells))
+
+    def partial_fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
+        """Add items to those seen before; the result is the same as fitting on all at once.
+
+        A partition that learns from predictions (quantiles, k-means) learns from the first batch only.
+        """
+        if not hasattr(self, "statistics_"):
+            return self.fit(probabilities, counts, cells=cells)
+        return self._fit(self.statistics_ + self._count(check_simplex(probabilities, ndim=2), counts, cells))
+
+    def fit_statistics(self, statistics: CellStatistics) -> Self:
+        """Calibrate from statistics that were gathered elsewhere, with this calibrator's partition."""
+        self.partition_ = _partition_for(statistics, as_partition(self.partition))
+        return self._fit(statistics)
+
+    def predict_mixture(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Mixtures:
+        """Return the calibrated mixture of each item, in class order."""
+        p, where = self._locate(probabilities, cells)
+        if self.method == "empirical":
+            return self.cell_mixtures_[where]
+        return _unalign(self.cell_mixtures_[where], rank_classes(p))
+
+    def predict_proba(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Array:
+        """Return the mean of each item's mixture, a calibrated first-order prediction."""
+        p, where = self._locate(probabilities, cells)
+        means = self.cell_mixtures_.mean()[where]
+        if self.method == "empirical":
+            return means
+        result = np.empty_like(means)
+        np.put_along_axis(result, rank_classes(p), means, axis=1)
+        return result
+
+    def decompose(
+        self,
+        probabilities: ArrayLike,
+        entropy: str | Entropy = "shannon",
+        *,
+        base: float | None = None,
+        kind: Any = "mutual-information",
+        cells: ArrayLike | None = None,
+    ) -> Decomposition:
+        """Split the uncertainty of each item; options as in `hocal.decompose`."""
+        if isinstance(entropy, Custom):  # may treat classes differently, so it needs them in their order
+            mixtures = self.predict_mixture(probabilities, cells=cells)
+        else:
+            mixtures = self.cell_mixtures_[self._locate(probabilities, cells)[1]]
+        return decompose(mixtures, entropy, base=base, kind=kind, panel_size=self.panel_size)
+
+    def predict_set(
+        self,
+        probabilities: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        shape: Any = "atoms",
+        cells: ArrayLike | None = None,
+    ) -> PredictionSets:
+        """Return a set of label distributions with the given mass for each item."""
+        return predict_set(self.predict_mixture(probabilities, cells=cells), coverage=coverage, shape=shape)
+
+    def certify(self, confidence: float = 0.95, *, simultaneous: bool = False, k: int | None = None) -> Certificate:
+        """Say what the calibration labels prove about each cell; options as in `hocal.certificates.certify`."""
+        self._check_fitted()
+        return certificates.certify(
+            self.statistics_,
+            self.cell_mixtures_,
+            confidence=confidence,
+            simultaneous=simultaneous,
+            aligned=self.method == "deconvolved",
+            k=k,
+            source=self.source_,
+        )
+
+    def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
+        where = self.partition_.assign(p, cells)
+        return CellStatistics.from_items(p, counts, where, self.partition_.layout_)
+
+    def _fit(self, statistics: CellStatistics) -> Self:
+        check_choice(self.method, "method", METHODS)
+        check_choice(self.thinning, "thinning", THINNINGS)
+        fit = self._fit_empirical if self.method == "empirical" else self._fit_deconvolved
+        self.cell_mixtures_, self.source_, self.diagnostics_ = fit(statistics)
+        self.statistics_ = statistics
+        return self
+
+    def _fit_empirical(self, statistics: CellStatistics) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
+        smallest = statistics.smallest_total
+        why = "It is the smallest number of labels of an item."
+        k = smallest if self.k is None else check_integer(self.k, "k", minimum=1, maximum=smallest, why=why)
+        source = borrow(statistics.n_items > 0, statistics.layout)
+        mixtures = empirical_mixtures(
+            statistics.observed, source, k, thinning=self.thinning, random_state=self.random_state
+        )
+        return mixtures, _source_names(source), {"k": k}
+
+    def _fit_deconvolved(self, statistics: CellStatistics) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
+        cells, counts, multiplicity = statistics.aligned
+        fit = deconvolve(
+            counts,
+            cells,
+            multiplicity,
+            group=statistics.layout.group,
+            level=statistics.layout.level,
+            mean_prediction=statistics.mean_prediction,
+        )
+        n_cells = len(fit.weights)
+        mixtures = Mixtures._regular(np.tile(fit.atoms, (n_cells, 1)), fit.weights.reshape(-1), n_cells)
+        return mixtures, fit.source, {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
+
+    def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Cells]:
+        self._check_fitted()
+        p = check_simplex(probabilities, ndim=2, n_classes=self.statistics_.n_classes)
+        return p, self.partition_.assign(p, cells)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "cell_mixtures_"):
+            raise NotFittedError("This SnapshotCalibrator is not fitted yet. Call fit(probabilities, counts) first.")
+
+
+def borrow(filled: NDArray[np.bool_], layout: CellLayout) -> Cells:
+    """Return the cell whose items each cell uses: its own, else the nearest filled one of its group, else -1.
+
+    Parameters
+    ----------
+    filled : array of bool of shape (n_cells,)
+        Whether a cell has items.
+    layout : CellLayout
+        How the cells lie to each other. Of two neighbours at one distance the higher level is taken.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Cell numbers; -1 stands for the pool of all cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.calibration import borrow
+    >>> from hocal.partition import CellLayout
+    >>> borrow(np.array([False, True, False]), CellLayout(np.array([0, 0, 1]), np.array([0, 1, 0]))).tolist()
+    [1, 1, -1]
+    """
+    source = np.where(filled, np.arange(len(filled)), -1)
+    for cell in np.flatnonzero(~filled):
+        near = np.flatnonzero(filled & (layout.group == layout.group[cell]))
+        if len(near):
+            away = layout.level[near] - layout.level[cell]
+            source[cell] = near[np.lexsort((-away, np.abs(away)))[0]]
+    return source
+
+
+def empirical_mixtures(
+    histogram: Histogram, source: Cells, k: int, *, thinning: str = "exact", random_state: Any = None
+) -> Mixtures:
+    """Return each cell's empirical mixture of k-snapshots, the paper's post-hoc predictor.
+
+    Parameters
+    ----------
+    histogram : Histogram
+        Count vectors of each cell, at least k labels in each.
+    source : array of shape (n_cells,)
+        The cell each cell takes its items from, -1 for all cells, as `borrow` gives it.
+    k : int
+        Labels in a snapshot.
+    thinning : {"exact", "draw"}
+        Use every k-snapshot an item's labels contain, or one at random, the paper's way.
+    random_state : int, Generator or None
+        For ``thinning="draw"``.
+
+    Returns
+    -------
+    Mixtures
+        One item for each cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.calibration import empirical_mixtures
+    >>> from hocal.statistics import Histogram
+    >>> histogram = Histogram.of(np.array([0, 0]), np.array([[2, 0], [1, 1]]))
+    >>> empirical_mixtures(histogram, np.array([0, -1]), 1).mean().tolist()
+    [[0.75, 0.25], [0.75, 0.25]]
+    """
+    cells, counts, weights = _thinned_rows(histogram, k, thinning, random_state)
+    pool = len(source)  # a mixture of its own, after those of the cells
+    cells, weights = np.concatenate([cells, np.full(len(cells), pool)]), np.concatenate([weights, weights])
+    packed = compress(np.column_stack([cells, np.concatenate([counts, counts])]))
+    table = np.asarray(packed.unique)
+    mass = np.bincount(packed.inverse, weights)
+    offsets = np.searchsorted(table[:, 0], np.arange(pool + 2))
+    per_cell = np.bincount(cells, weights, minlength=pool + 1)
+    return Mixtures._trusted(
+        table[:, 1:] / k, mass / per_cell[table[:, 0]], offsets, np.where(source < 0, pool, source)
+    )
+
+
+def _thinned_rows(
+    histogram: Histogram, k: int, thinning: str, random_state: Any
+) -> tuple[Cells, NDArray[np.int64], Array]:
+    """Return cells, k-snapshots and weights of the items of a histogram."""
+    cells, counts, multiplicity = histogram
+    if thinning == "draw":
+        item = np.repeat(np.arange(len(cells)), multiplicity)
+        return cells[item], draw_snapshots(counts[item], k, random_state=random_state), np.ones(len(item))
+    if histogram.totals.max() > k:
+        thinned = sub_snapshots(counts, k)
+        return cells[thinned.items], thinned.snapshots, multiplicity[thinned.items] * thinned.probabilities
+    dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
+    return cells, dense, multiplicity.astype(np.float64)
+
+
+def _source_names(source: Cells) -> NDArray[np.str_]:
+    own = source == np.arange(len(source))
+    return np.where(own, "cell", np.where(source < 0, "pool", "neighbours"))
+
+
+def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:
+    """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
+    if not hasattr(partition, "n_cells_"):
+        if hasattr(partition, "random_state") or type(partition).__name__ in ("QuantilePartition", "LevelSetPartition"):
+            raise ValueError("`partition` must be fitted before fit_statistics when it learns from predictions.")
+        partition = clone(partition).fit(np.full((1, statistics.n_classes), 1 / statistics.n_classes))
+    same = partition.n_classes_ == statistics.n_classes and all(
+        map(np.array_equal, partition.layout_, statistics.layout)
+    )
+    if not same:
+        raise ValueError(
+            f"`statistics` must come from the calibrator's partition, got {statistics.n_cells} cells of "
+            f"{statistics.n_classes} classes for {partition}."
+        )
+    return partition
+
+
+def _unalign(mixtures: Mixtures, ranking: NDArray[np.intp]) -> Mixtures:
+    """Map mixtures over ranks to mixtures over classes, once for each distinct pair of mixture and ranking."""
+    packed = compress(np.column_stack([mixtures.index, ranking]))
+    pairs = np.asarray(packed.unique)
+    row, atom, offsets = mixtures.pairs(pairs[:, 0])
+    if len(row) * mixtures.n_classes > MAX_NUMBERS:
+        raise ValueError(
+            f"`probabilities` must have fewer distinct rankings in one call, got {len(pairs)} with {len(row)} atoms. "
+            "Predict in batches; decompose and predict_proba need no mixture an item."
+        )
+    points = np.empty((len(row), mixtures.n_classes))
+    np.put_along_axis(points, pairs[row, 1:], mixtures.points[atom], axis=1)
+    return Mixtures._trusted(points, mixtures.weights[atom], offsets, packed.inverse)
