@@ -9,7 +9,9 @@ Everything happens over ranks: each item's classes are in order of falling predi
    rank, square root of the entropy). theta is a regression on what the model predicts in the cell, plus
    effects of its group, its level and itself. The scale of each of these is chosen by the marginal
    likelihood of the labels, so a cell with few items leans on its relatives, an empty one on them alone.
-3. One common tilt makes the cells agree with the pool on average over the items: fitted alone, small cells
+3. A cell leaves this family as far as its own labels ask for it: expectation maximisation with the tilted
+   pool as a prior of PRIOR_ITEMS items. Large cells thus are free to take any shape.
+4. One common tilt makes the cells agree with the pool on average over the items: fitted alone, small cells
    look too extreme.
 """
 
@@ -29,6 +31,7 @@ from hocal.snapshots import compress
 __all__ = ["Deconvolution", "deconvolve"]
 
 PRIOR_LABELS = 100.0  # the prior on the pool weighs as much as this many labels; 30 to 300 hardly differ
+PRIOR_ITEMS = 200.0  # a cell's tilted pool weighs as much as this many of its items; 100 to 300 hardly differ
 N_BINS = 24  # atoms whose two features lie in the same of 24 x 24 bins are tilted together
 SCALE_RANGE = (0.01, 3.0)  # of the effects; at the lower end an effect changes nothing
 
@@ -130,7 +133,9 @@ def deconvolve(
     effects, scales, n_rounds = _fit_effects(filled, kind)
     theta = design @ effects[: len(kind)]
     theta[n_items > 0] += effects[len(kind) :]
-    weights = _match_pool(filled.tilt(theta), filled.pool, moments, n_items)
+    weights = filled.tilt(theta)
+    weights[n_items > 0] = _loosen(filled, weights[n_items > 0])
+    weights = _match_pool(weights, filled.pool, moments, n_items)
     weights = weights[:, member] * (pool / filled.pool[member])
     spread = dict(zip([*names, "cell"], scales.tolist(), strict=True))
     related = np.bincount(kin[0], n_items)[kin[0]] + np.bincount(kin[1], n_items)[kin[1]] > 0
@@ -277,6 +282,19 @@ def _posterior_variance(information: Array, design: Array, squares: Array) -> Ar
     gain = own @ information
     total = own + gain @ spread @ gain.transpose(0, 2, 1)
     return np.concatenate([np.einsum("mimi->m", shared), np.einsum("cii->c", total)])
+
+
+def _loosen(filled: _Cells, prior: Array) -> Array:
+    """Take 30 steps of expectation maximisation from the prior, which counts as PRIOR_ITEMS items."""
+    pairs = np.diff(filled.items.indptr)
+    n_items = np.asarray(filled.items.sum(axis=1))[:, None]
+    belongs = sparse.csr_array((np.ones(pairs.sum()), filled.items.indices, filled.items.indptr))
+    weights = prior
+    for _ in range(30):
+        joint = filled.likelihood * np.repeat(weights, pairs, axis=0)
+        joint *= (filled.items.data / joint.sum(axis=1))[:, None]
+        weights = (PRIOR_ITEMS * prior + belongs @ joint) / (PRIOR_ITEMS + n_items)
+    return weights
 
 
 def _match_pool(weights: Array, pool: Array, moments: Array, n_items: Array) -> Array:
