@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_limits
 
 from hocal import certificates
 from hocal._validation import check_choice, check_integer, check_simplex
@@ -207,14 +208,15 @@ class SnapshotCalibrator(BaseEstimator):
 
     def _fit_deconvolved(self, statistics: CellStatistics) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
         cells, counts, multiplicity = statistics.aligned
-        fit = deconvolve(
-            counts,
-            cells,
-            multiplicity,
-            group=statistics.layout.group,
-            level=statistics.layout.level,
-            mean_prediction=statistics.mean_prediction,
-        )
+        with threadpool_limits(1, user_api="blas"):  # threads on matrices this small cost more than they bring
+            fit = deconvolve(
+                counts,
+                cells,
+                multiplicity,
+                group=statistics.layout.group,
+                level=statistics.layout.level,
+                mean_prediction=statistics.mean_prediction,
+            )
         n_cells = len(fit.weights)
         mixtures = Mixtures._regular(np.tile(fit.atoms, (n_cells, 1)), fit.weights.reshape(-1), n_cells)
         return mixtures, fit.source, {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
