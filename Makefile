@@ -42,10 +42,11 @@ docs: $(VENV)/dev
 	$(BIN)/python -m pytest -q tests/test_documentation.py
 
 bench: $(VENV)/dev
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for name in wasserstein decomposition; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 reproduce: $(VENV)/dev
-	for script in experiments/label_efficiency.py experiments/certificate_widths.py; do $(BIN)/python $$script || exit 1; done
+	for name in label_efficiency certificate_widths binary_regression head_convergence; do \
+		$(BIN)/python experiments/$$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,29 @@
+"""Every Python block in the documents runs, and every example script does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_blocks_of_a_document_run_in_order(document: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    namespace: dict[str, object] = {"__name__": "document"}
+
+    for block in blocks:
+        exec(compile(block, document.name, "exec"), namespace)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs(example: Path) -> None:
+    finished = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
+
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout
