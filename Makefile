@@ -42,7 +42,7 @@ docs: $(VENV)/dev
 	$(BIN)/python -m pytest -q tests/test_documentation.py
 
 bench: $(VENV)/dev
-	for name in wasserstein decomposition; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in wasserstein decomposition calibration; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 reproduce: $(VENV)/dev
 	for name in label_efficiency certificate_widths binary_regression head_convergence; do \

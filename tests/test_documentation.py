@@ -1,4 +1,4 @@
-"""Every Python block in the documents runs, and every example script does."""
+"""Every Python block in the documents runs, and so do the example scripts and small benchmarks."""
 
 import re
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+BENCHMARKS = [path for path in sorted(ROOT.glob("benchmarks/*.py")) if path.name != "measure.py"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -27,3 +28,10 @@ def test_example_runs(example: Path) -> None:
 
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda path: path.name)
+def test_benchmark_runs_in_its_tiny_version(benchmark: Path) -> None:
+    finished = subprocess.run([sys.executable, str(benchmark), "--tiny"], capture_output=True, text=True, check=False)
+
+    assert finished.returncode == 0, finished.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hocal._validation import check_counts, check_integer, check_same_length
 from hocal.calibration import SnapshotCalibrator
+from hocal.certificates import Certificate
 from hocal.cross_fitting import (
     Labels,
     Split,
@@ -40,6 +42,8 @@ from hocal.prediction_sets import PredictionSets
 __all__ = ["HigherOrderCalibratedClassifier"]
 
 Array = NDArray[np.float64]
+
+_CROSS_FITTED = "The final model behaves like the models of the folds, whose predictions were calibrated."
 
 
 class HigherOrderCalibratedClassifier(ClassifierMixin, BaseEstimator):
@@ -205,12 +209,15 @@ class HigherOrderCalibratedClassifier(ClassifierMixin, BaseEstimator):
         """Return a set of label distributions with the given mass for each item, as in `hocal.predict_set`."""
         return self._fitted().predict_set(self._raw_proba(X), coverage=coverage, shape=shape)
 
-    def certify(self, confidence: float = 0.95, **options: Any) -> Any:
+    def certify(self, confidence: float = 0.95, **options: Any) -> Certificate:
         """Say what is guaranteed for each cell; options as in `SnapshotCalibrator.certify`.
 
         With cross-validation the certificate is about the models of the folds, see the notes above.
         """
-        return self._fitted().certify(confidence, **options)
+        certificate = self._fitted().certify(confidence, **options)
+        if isinstance(self.estimator, FrozenEstimator):
+            return certificate
+        return replace(certificate, assumptions=(*certificate.assumptions, _CROSS_FITTED))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy; for label counts, the share of labels that equal the item's prediction."""
