@@ -187,6 +187,33 @@ def test_certifying_before_fitting_is_refused() -> None:
         hocal.SnapshotCalibrator().certify()
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_calibrator_that_fits_its_world_is_not_refuted_by_fresh_labels(method: str) -> None:
+    """Calibrated and tested on 6,000 items each; few labels, so that both methods describe snapshots of two."""
+    p, truth = ambiguous_world(12_000, seed=8)
+    counts = draw_labels(truth, 2, random_state=9)
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(5), method=method)  # type: ignore[arg-type]
+
+    error = calibrator.fit(p[:6000], counts[:6000]).calibration_error(p[6000:], counts[6000:], random_state=0)
+
+    assert error.debiased < 0.03
+
+
+def test_calibration_is_measured_in_cells_not_in_rankings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a mixture an item would be too large, one a cell is not."""
+    calibrator = calibrated("deconvolved")
+    monkeypatch.setattr("hocal.calibration.MAX_NUMBERS", 1000)
+
+    error = calibrator.calibration_error(PREDICTIONS, COUNTS, n_resamples=2, random_state=0)
+
+    assert len(error.per_cell) == 30
+
+
+def test_calibration_is_measured_on_as_many_predictions_as_labels() -> None:
+    with pytest.raises(ValueError, match="`probabilities` and `counts` must describe the same items"):
+        calibrated("empirical").calibration_error(PREDICTIONS, COUNTS[:-1])
+
+
 # Empirical
 
 

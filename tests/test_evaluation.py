@@ -119,6 +119,36 @@ def test_debiased_and_floor_agree_per_cell() -> None:
     assert error.debiased_per_cell[0] == pytest.approx(error.per_cell[0] - error.noise_floor_per_cell[0])
 
 
+def test_predicted_snapshots_are_compared_as_they_are() -> None:
+    """A panel of two that always splits is right about panels that do, and wrong as a label distribution."""
+    always_split, counts = Mixtures.from_points([[0.5, 0.5]] * 20), [[1, 1]] * 20
+
+    errors = [
+        hocal.calibration_error(always_split, counts, cells=[0] * 20, predictor=predictor, n_resamples=3).mean
+        for predictor in ("snapshot", "mixture")
+    ]
+
+    assert errors == pytest.approx([0.0, 0.5])
+
+
+def test_p_values_of_predicted_snapshots_are_uniform_under_the_truth() -> None:
+    """The Kolmogorov-Smirnov distance of 200 p-values stays below its 0.1% quantile, .138."""
+    p_values = []
+    for seed in range(200):
+        mixtures, _ = world(30, 3, seed)
+        snapshots = mixtures.project(2)
+        counts = mixtures.draw(2, random_state=seed)
+        error = hocal.calibration_error(snapshots, counts, predictor="snapshot", n_resamples=19, random_state=seed)
+        p_values.append(error.p_value)
+
+    assert np.abs(np.sort(p_values) - np.arange(1, 201) / 200).max() < 0.138
+
+
+def test_snapshots_of_another_size_are_refused() -> None:
+    with pytest.raises(ValueError, match="`k` must be the size of the predicted snapshots, got k=2 and an atom"):
+        hocal.calibration_error(Mixtures.from_points([[0.3, 0.7]]), [[1, 1]], predictor="snapshot")
+
+
 def test_more_labels_asked_for_than_an_item_has_are_refused() -> None:
     with pytest.raises(ValueError, match="`counts` must have at least 3 labels in each row, got 2 in row 0"):
         hocal.calibration_error(Mixtures.from_points([[0.5, 0.5]]), [[1, 1]], k=3)

@@ -11,16 +11,17 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from hocal import certificates
-from hocal._validation import check_choice, check_integer, check_simplex
+from hocal._validation import check_choice, check_counts, check_integer, check_same_length, check_simplex
 from hocal.certificates import Certificate
 from hocal.decomposition import Decomposition, decompose
 from hocal.deconvolution import deconvolve
 from hocal.entropy import Custom, Entropy
+from hocal.evaluation import CalibrationError, calibration_error
 from hocal.mixtures import Mixtures
 from hocal.partition import CellLayout, Partition, as_partition
 from hocal.prediction_sets import PredictionSets, predict_set
 from hocal.snapshots import compress, draw_snapshots, sub_snapshots
-from hocal.statistics import CellStatistics, Histogram, rank_classes
+from hocal.statistics import CellStatistics, Histogram, align_counts, rank_classes
 
 __all__ = ["SnapshotCalibrator", "empirical_mixtures"]
 
@@ -46,7 +47,8 @@ class SnapshotCalibrator(BaseEstimator):
     method : {"deconvolved", "empirical"}
         "deconvolved" estimates the mixture that generated the labels and uses every label of every item.
         "empirical" is the paper's method: the histogram of k-snapshots itself, which sees too little
-        disagreement when labels are few.
+        disagreement when labels are few. Where all items have one label, neither can know: the first then
+        reports what its prior guesses, the second none; the certificate says that nothing is certain.
     k : int, optional
         Snapshot size for "empirical"; the smallest number of labels of an item by default.
     thinning : {"exact", "draw"}
@@ -170,6 +172,36 @@ class SnapshotCalibrator(BaseEstimator):
     ) -> PredictionSets:
         """Return a set of label distributions with the given mass for each item."""
         return predict_set(self.predict_mixture(probabilities, cells=cells), coverage=coverage, shape=shape)
+
+    def calibration_error(
+        self,
+        probabilities: ArrayLike,
+        counts: Any,
+        *,
+        k: int | None = None,
+        cells: ArrayLike | None = None,
+        n_resamples: int = 100,
+        random_state: Any = None,
+    ) -> CalibrationError:
+        """Measure calibration on test items, cell by cell; options as in `hocal.calibration_error`.
+
+        For "deconvolved" both sides have the classes in order of falling prediction, so that one mixture a
+        cell suffices however many items there are. "empirical" predicts snapshots, of the k of its fit.
+        """
+        p, where = self._locate(probabilities, cells)
+        checked = check_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("probabilities", "counts"))
+        snapshots = self.method == "empirical"
+        return calibration_error(
+            self.cell_mixtures_[where],
+            checked if snapshots else align_counts(p, checked),
+            k=self.diagnostics_["k"] if snapshots and k is None else k,
+            cells=where,
+            n_cells=self.statistics_.n_cells,
+            predictor="snapshot" if snapshots else "mixture",
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
 
     def certify(self, confidence: float = 0.95, *, simultaneous: bool = False, k: int | None = None) -> Certificate:
         """Say what the calibration labels prove about each cell; options as in `hocal.certificates.certify`."""
@@ -353,7 +385,7 @@ def _unalign(mixtures: Mixtures, ranking: NDArray[np.intp]) -> Mixtures:
     if len(row) * mixtures.n_classes > MAX_NUMBERS:
         raise ValueError(
             f"`probabilities` must have fewer distinct rankings in one call, got {len(pairs)} with {len(row)} atoms. "
-            "Predict in batches; decompose and predict_proba need no mixture an item."
+            "Predict in batches; decompose, predict_proba and calibration_error need no mixture an item."
         )
     points = np.empty((len(row), mixtures.n_classes))
     np.put_along_axis(points, pairs[row, 1:], mixtures.points[atom], axis=1)

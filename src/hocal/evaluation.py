@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -22,7 +23,7 @@ from hocal.bounds import higher_order_interval
 from hocal.decomposition import Decomposition
 from hocal.mixtures import Mixtures
 from hocal.prediction_sets import PredictionSets
-from hocal.snapshots import n_snapshots, sub_snapshots
+from hocal.snapshots import draw_snapshots, n_snapshots, sub_snapshots
 from hocal.transport import wasserstein
 
 __all__ = ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"]
@@ -32,6 +33,7 @@ MAX_WORK = 500_000_000  # pairs of an atom and a snapshot whose probability is c
 
 Array = NDArray[np.float64]
 Average = Literal["items", "cells"] | None
+Predictor = Literal["mixture", "snapshot"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +52,8 @@ class CalibrationError:
         Labels in a snapshot.
     n_classes : int
         Number of label classes.
+    predictor : str
+        Whether mixtures were projected to snapshots or stood for them.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class CalibrationError:
     n_items: NDArray[np.int64]
     k: int
     n_classes: int
+    predictor: Predictor = "mixture"
 
     def __repr__(self) -> str:
         return (
@@ -125,8 +130,11 @@ class CalibrationError:
 
     @property
     def higher_order_bound(self) -> float:
-        """Bound on the distance to the true mixtures implied by `max`: epsilon plus the slack of k labels, twice."""
-        return float(higher_order_interval(self.max, self.k, self.n_classes, predictor="mixture").upper)
+        """Bound on the distance to the true mixtures implied by `max`: epsilon plus the slack of k labels.
+
+        The slack counts twice where a mixture was projected to be compared.
+        """
+        return float(higher_order_interval(self.max, self.k, self.n_classes, predictor=self.predictor).upper)
 
     def _item_average(self, distances: Array) -> Array:
         filled = self.n_items > 0
@@ -141,6 +149,7 @@ def calibration_error(
     k: int | None = None,
     cells: ArrayLike | None = None,
     n_cells: int | None = None,
+    predictor: Predictor = "mixture",
     n_resamples: int = 100,
     random_state: Any = None,
 ) -> CalibrationError:
@@ -162,6 +171,10 @@ def calibration_error(
         Cell of each item; by default items that share a stored mixture form a cell.
     n_cells : int, optional
         Number of cells, when the last ones may be empty.
+    predictor : {"mixture", "snapshot"}
+        What the mixtures predict: label distributions, which are projected to k-snapshots first, or the
+        k-snapshots themselves as points s / k, as the "empirical" calibrator does. For snapshots, an item
+        with more than k labels counts with k of them, drawn at random.
     n_resamples : int, default=100
         Simulations of the noise floor; the smallest possible p-value is 1 / (n_resamples + 1).
     random_state : int, Generator or None
@@ -188,11 +201,15 @@ def calibration_error(
     size = check_integer(n_resamples, "n_resamples", minimum=1)
     generator = check_random_state(random_state)
     n_items = np.bincount(where, minlength=n_cells or 0)
-    reference = _predicted_snapshots(mixtures, where, len(n_items), k, generator)
-    distances = [_distances(checked, where, k, reference)]
-    for _ in range(size):
-        distances.append(_distances(mixtures.draw(totals, random_state=generator), where, k, reference))
-    return CalibrationError(distances[0], np.stack(distances[1:]), n_items, k, mixtures.n_classes)
+    if check_choice(predictor, "predictor", ("mixture", "snapshot")) == "snapshot":
+        reference = _check_lattice(_cell_averages(mixtures, where, len(n_items)), k)
+        observed = draw_snapshots(checked, k, random_state=generator)
+        null = (np.rint(k * mixtures.sample(random_state=generator)).astype(np.int64) for _ in range(size))
+    else:
+        reference = _predicted_snapshots(mixtures, where, len(n_items), k, generator)
+        observed, null = checked, (mixtures.draw(totals, random_state=generator) for _ in range(size))
+    distances = [_distances(labels, where, k, reference) for labels in chain([observed], null)]
+    return CalibrationError(distances[0], np.stack(distances[1:]), n_items, k, mixtures.n_classes, predictor)
 
 
 @overload
@@ -311,20 +328,37 @@ def _predicted_snapshots(
     Where that is too much to list, a sample stands in; it is fixed before the noise is simulated, so
     p-values stay exact.
     """
-    pairs, occurrences = np.unique(cells * mixtures.n_mixtures + mixtures.index, return_counts=True)
-    cell, mixture = np.divmod(pairs, mixtures.n_mixtures)
+    averages = _cell_averages(mixtures, cells, n_cells)
     n_listed = n_snapshots(k, mixtures.n_classes)
-    n_atoms = int(np.diff(mixtures.offsets)[mixture].sum())
-    if n_listed <= MAX_REFERENCE and n_listed * n_atoms <= MAX_WORK:
-        row, atom, _ = mixtures.pairs(mixture)
-        weights = mixtures.weights[atom] * occurrences[row] / np.bincount(cells)[cell[row]]
-        offsets = np.searchsorted(cell[row], np.arange(n_cells + 1))
-        averaged = Mixtures._trusted(mixtures.points[atom], weights, offsets, np.arange(n_cells))
-        return averaged.project(k)
+    if n_listed <= MAX_REFERENCE and n_listed * len(averages.points) <= MAX_WORK:
+        return averages.project(k)
     repeats = np.repeat(np.arange(len(cells)), -(-MAX_REFERENCE // np.bincount(cells)[cells]))
     drawn = mixtures[repeats].draw(k, random_state=generator)
     sample = Mixtures.from_snapshots(drawn, cells[repeats], n_cells=n_cells)
     return Mixtures._trusted(sample.points, sample.weights, sample.offsets, np.arange(n_cells))
+
+
+def _cell_averages(mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
+    """Return the average of the mixtures of each cell's items; empty for a cell without items."""
+    pairs, occurrences = np.unique(cells * mixtures.n_mixtures + mixtures.index, return_counts=True)
+    cell, mixture = np.divmod(pairs, mixtures.n_mixtures)
+    row, atom, _ = mixtures.pairs(mixture)
+    weights = mixtures.weights[atom] * occurrences[row] / np.bincount(cells)[cell[row]]
+    offsets = np.searchsorted(cell[row], np.arange(n_cells + 1))
+    return Mixtures._trusted(mixtures.points[atom], weights, offsets, np.arange(n_cells))
+
+
+def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
+    """Return mixtures of k-snapshots after checking that their atoms are such."""
+    counts = mixtures.points * k
+    strays = np.abs(counts - np.rint(counts)).max(axis=1)
+    if strays.max() > 1e-6:
+        atom = mixtures.points[int(strays.argmax())]
+        raise ValueError(
+            f"`k` must be the size of the predicted snapshots, got k={k} and an atom {atom.round(4).tolist()}. "
+            "Pass their k, or predictor='mixture' for label distributions."
+        )
+    return Mixtures._trusted(np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index)
 
 
 def _distances(counts: NDArray[np.int64], cells: NDArray[np.intp], k: int, reference: Mixtures) -> Array:

@@ -329,6 +329,15 @@ class Mixtures:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return Mixtures._trusted((snapshots / k)[atom], probabilities[mixture, atom], offsets, self.index)
 
+    def sample(self, *, random_state: Any = None) -> Array:
+        """Draw a label distribution from each item's mixture, (n_items, n_classes)."""
+        if (np.diff(self.offsets)[self.index] == 0).any():
+            raise ValueError("`mixtures` must not be empty to draw from, got an item whose mixture has no atoms.")
+        mass = np.append(0.0, np.cumsum(self.weights))
+        first, end = self.offsets[self.index], self.offsets[self.index + 1]
+        places = mass[first] + check_random_state(random_state).random(len(self)) * (mass[end] - mass[first])
+        return np.asarray(self.points[np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1)])
+
     def draw(self, k: Any, *, random_state: Any = None) -> NDArray[np.int64]:
         """Draw a label distribution from each item's mixture, and k labels from it.
 
@@ -345,12 +354,8 @@ class Mixtures:
             Label counts.
         """
         totals = check_whole(np.broadcast_to(k, len(self)), "k")
-        if (np.diff(self.offsets)[self.index] == 0).any():
-            raise ValueError("`mixtures` must not be empty to draw from, got an item whose mixture has no atoms.")
-        generator, mass = check_random_state(random_state), np.append(0.0, np.cumsum(self.weights))
-        first, end = self.offsets[self.index], self.offsets[self.index + 1]
-        places = mass[first] + generator.random(len(self)) * (mass[end] - mass[first])
-        p = self.points[np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1)]
+        generator = check_random_state(random_state)
+        p = self.sample(random_state=generator)
         return np.asarray(generator.multinomial(totals, p / p.sum(axis=1, keepdims=True)))
 
     def log_likelihood(self, counts: Any) -> Array:
