@@ -11,7 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
+import hocal
 from hocal import Mixtures, TopLabelPartition
+from hocal.bounds import epsilon_bound
 from hocal.cell_intervals import Advice, Sample, advise, cell_intervals, estimator_sizes
 from hocal.certificates import Certificate, certify
 from hocal.partition import CellLayout
@@ -268,3 +270,19 @@ def test_cifar10h_intervals_are_narrow(k: int, widest: float) -> None:
     large = statistics.n_items >= 200
 
     assert np.mean((upper - lower)[large]) <= widest
+
+
+def test_epsilon_of_the_papers_predictor_is_its_sample_bound() -> None:
+    """The empirical mixture equals the observed snapshots, so only their distance to the truth is left."""
+    p = np.tile([[0.6, 0.4]], (400, 1))
+    counts = np.random.default_rng(0).multinomial(3, [0.6, 0.4], size=400)
+    calibrator = hocal.SnapshotCalibrator(hocal.UniformPartition(1), method="empirical").fit(p, counts)
+
+    assert calibrator.certify(0.95).epsilon[0] == pytest.approx(epsilon_bound(400, 0.05, 3, 2).value)
+
+
+def test_epsilon_of_snapshots_of_another_size_is_refused() -> None:
+    calibrator = hocal.SnapshotCalibrator(method="empirical").fit([[0.6, 0.4]] * 4, [[2, 1]] * 4)
+
+    with pytest.raises(ValueError, match="`k` must be the size of the predicted snapshots, 3, got 2"):
+        calibrator.certify(k=2)

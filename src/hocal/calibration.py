@@ -213,6 +213,7 @@ class SnapshotCalibrator(BaseEstimator):
             simultaneous=simultaneous,
             aligned=self.method == "deconvolved",
             k=k,
+            snapshot_size=self.diagnostics_.get("k"),
             source=self.source_,
         )
 

@@ -43,7 +43,14 @@ class CellEpsilon(NamedTuple):
     bounds: tuple[str, ...]
 
 
-def cell_epsilon(histogram: Histogram, mixtures: Mixtures, *, delta: float, k: int | None = None) -> CellEpsilon:
+def cell_epsilon(
+    histogram: Histogram,
+    mixtures: Mixtures,
+    *,
+    delta: float,
+    k: int | None = None,
+    snapshot_size: int | None = None,
+) -> CellEpsilon:
     """Bound W1(predicted, true) between k-snapshots by W1(predicted, observed) + W1(observed, true).
 
     The second term holds whatever the truth is, so the mixtures may have been fitted to the same labels.
@@ -58,6 +65,8 @@ def cell_epsilon(histogram: Histogram, mixtures: Mixtures, *, delta: float, k: i
         Allowed chance of failure in each cell.
     k : int, optional
         Labels in a snapshot, cut to the fewest labels of a cell's items; by default as many as can be listed.
+    snapshot_size : int, optional
+        The mixtures are snapshots of this many labels already and are compared as they are.
 
     Returns
     -------
@@ -65,28 +74,33 @@ def cell_epsilon(histogram: Histogram, mixtures: Mixtures, *, delta: float, k: i
         Bounds, the k of each, and their names.
     """
     smallest = smallest_totals(histogram, len(mixtures))
-    order = np.minimum(
-        smallest, _listable(smallest, mixtures.n_classes) if k is None else check_integer(k, "k", minimum=1)
-    )
+    wanted = snapshot_size if k is None else check_integer(k, "k", minimum=1)
+    if snapshot_size is not None and wanted != snapshot_size:
+        raise ValueError(f"`k` must be the size of the predicted snapshots, {snapshot_size}, got {k}. Leave it out.")
+    order = np.minimum(smallest, _listable(smallest, mixtures.n_classes) if wanted is None else wanted)
     values, names = np.full(len(order), np.nan), np.full(len(order), "none", dtype=object)
     for each in np.unique(order[order > 0]):
         cells = np.flatnonzero(order == each)
         observed, deviations = _observed(histogram, cells, int(each), delta)
-        distance = wasserstein(mixtures[cells].project(int(each)), observed)
+        predicted = mixtures[cells] if snapshot_size else mixtures[cells].project(int(each))
+        distance = wasserstein(predicted, observed)
         values[cells] = np.minimum(distance + [value for value, _ in deviations], 2)
         names[cells] = [name for _, name in deviations]
     return CellEpsilon(values, order, tuple(names))
 
 
-def set_coverage(mixtures: Mixtures, error: CellEpsilon) -> Array:
-    """Return 1 - 2 sqrt(e), e = epsilon + slack of the prediction + largest slack of the truth (spec 1.7, 1.17)."""
+def set_coverage(mixtures: Mixtures, error: CellEpsilon, *, projected: bool) -> Array:
+    """Return 1 - 2 sqrt(e), e = epsilon + largest slack of the truth (spec 1.7, 1.17).
+
+    Where the prediction was projected to be compared, its own slack is added.
+    """
     coverage = np.full(len(error.k), np.nan)
     for cell in np.flatnonzero(error.k):
         atoms = slice(*mixtures.offsets[mixtures.index[cell] + np.arange(2)])
         k, n_classes = int(error.k[cell]), mixtures.n_classes
         points, weights = mixtures.points[atoms], mixtures.weights[atoms]
-        slack = projection_slack(k, n_classes, probabilities=points, weights=weights).value + worst_slack(k, n_classes)
-        coverage[cell] = max(1 - 2 * math.sqrt(error.values[cell] + slack), 0.0)
+        own = projection_slack(k, n_classes, probabilities=points, weights=weights).value if projected else 0.0
+        coverage[cell] = max(1 - 2 * math.sqrt(error.values[cell] + own + worst_slack(k, n_classes)), 0.0)
     return coverage
 
 

@@ -195,6 +195,7 @@ def certify(
     simultaneous: bool = False,
     aligned: bool = False,
     k: int | None = None,
+    snapshot_size: int | None = None,
     source: ArrayLike | None = None,
 ) -> Certificate:
     """Certify the uncertainty of each cell from its calibration labels.
@@ -218,6 +219,9 @@ def certify(
         uncertainty then are those of the cell's aligned label distributions.
     k : int, optional
         Labels in the snapshots of epsilon; as many as all items of a cell have and can be listed by default.
+    snapshot_size : int, optional
+        The mixtures predict snapshots of this many labels, as the "empirical" calibrator's do, and epsilon
+        compares them as they are; by default they predict label distributions.
     source : array of str of shape (n_cells,), optional
         Whose items each mixture was estimated from.
 
@@ -246,7 +250,7 @@ def certify(
     delta /= max(int((statistics.n_items > 0).sum()), 1) if simultaneous else 1
     histogram = statistics.aligned if aligned else statistics.observed
     names = np.where(statistics.n_items > 0, "cell", "none") if source is None else np.asarray(source)
-    error = cell_epsilon(histogram, mixtures, delta=delta, k=k)
+    error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
     singles = bool((histogram.totals == 1).any() and (histogram.totals > 1).any())
     return Certificate(
         confidence=float(confidence),
@@ -256,7 +260,7 @@ def certify(
         epsilon=error.values,
         epsilon_k=error.k,
         epsilon_bound=error.bounds,
-        set_coverage=set_coverage(mixtures, error),
+        set_coverage=set_coverage(mixtures, error, projected=snapshot_size is None),
         source=names,
         assumptions=_ASSUMPTIONS + (_SINGLES,) * singles,
         bounds=dict(_BOUNDS),
