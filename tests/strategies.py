@@ -1,19 +1,14 @@
-"""Hypothesis strategies that tests share; importing this module also makes hypothesis repeatable."""
+"""Hypothesis strategies that tests share."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hocal import Mixtures
-
-# derandomize: every run tries the same examples, so a red test is red for everyone.
-settings.register_profile("hocal", derandomize=True, deadline=None, max_examples=30, database=None)
-settings.load_profile("hocal")
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
