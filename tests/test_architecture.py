@@ -7,6 +7,7 @@ import pytest
 
 FLOW = [
     "_files",
+    "_frames",
     "_validation",
     "entropy",
     "snapshots",

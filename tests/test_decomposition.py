@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -491,3 +492,10 @@ def test_losses_over_different_classes_are_refused() -> None:
 
 def test_a_decomposition_is_the_documented_type() -> None:
     assert isinstance(decompose(Mixtures.from_points([[0.5, 0.5]])), Decomposition)
+
+
+def test_a_missing_dataframe_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(ImportError, match=r"`to_frame` needs pandas\. Install it with: pip install pandas"):
+        decompose(Mixtures.from_points([[0.5, 0.5]])).to_frame()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from hocal._frames import to_frame
 from hocal._validation import check_choice, check_fraction, check_integer, check_random_state
 from hocal.calibration import SnapshotCalibrator
 from hocal.certificates import ENTROPIES, certify
@@ -84,9 +85,7 @@ class BudgetPlan:
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return a dataframe with a row a split; `backend` is "pandas", "polars" or "pyarrow"."""
-        import narwhals as nw
-
-        return nw.from_dict(self.as_dict(), backend=backend).to_native()
+        return to_frame(self.as_dict(), backend)
 
 
 def plan_budget(

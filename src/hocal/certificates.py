@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hocal._frames import to_frame
 from hocal._validation import check_choice, check_fraction
 from hocal.cell_epsilon import cell_epsilon, set_coverage, smallest_totals
 from hocal.cell_intervals import Advice, Sample, advise, cell_intervals, estimator_sizes
@@ -159,9 +160,7 @@ class Certificate:
 
     def to_frame(self, entropy: str = "shannon", *, backend: Any = "pandas") -> Any:
         """Return a dataframe with a row a cell; `backend` is "pandas", "polars" or "pyarrow"."""
-        import narwhals as nw
-
-        return nw.from_dict(self.as_dict(entropy), backend=backend).to_native()
+        return to_frame(self.as_dict(entropy), backend)
 
     def table(self, entropy: str = "shannon") -> str:
         """Return a text table, a line for each cell with items: estimate and interval of each uncertainty.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from hocal._frames import to_frame
 from hocal._validation import check_choice, check_integer, check_same_length
 from hocal.entropy import Entropy, Separable, get_entropy
 from hocal.mixtures import Mixtures
@@ -74,9 +75,7 @@ class Decomposition:
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return a dataframe with a row an item; `backend` is "pandas", "polars" or "pyarrow"."""
-        import narwhals as nw
-
-        return nw.from_dict(self.as_dict(), backend=backend).to_native()
+        return to_frame(self.as_dict(), backend)
 
 
 @dataclass(frozen=True, eq=False)
