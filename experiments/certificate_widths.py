@@ -8,12 +8,11 @@ and test, with all their labels as the truth. The result goes to experiments/res
 """
 
 import json
-import os
 import sys
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from real_data import RESULTS, cifar10h
 
 from hocal import Mixtures, TopLabelPartition, decompose
 from hocal.bounds import aleatoric_bound, epsilon_bound
@@ -23,13 +22,6 @@ from hocal.statistics import CellStatistics, align_counts
 
 CONFIDENCE, FEWEST, LABELS = 0.95, 200, (2, 3, 5, 10)
 KEYS = [(entropy, quantity) for entropy in ENTROPIES for quantity in QUANTITIES]
-
-
-def load() -> tuple[np.ndarray, np.ndarray]:
-    """Softmax of resnet18 and human label counts."""
-    folder = Path(os.environ["HOCAL_DATA"]) / "cifar10h"
-    softmax = np.load(folder / "cifar10-test-softmax.npz")["resnet18"].astype(np.float64)
-    return softmax / softmax.sum(axis=1, keepdims=True), np.load(folder / "cifar10h-counts.npy")
 
 
 def truths(p: np.ndarray, counts: np.ndarray, cells: np.ndarray, n_cells: int) -> dict[tuple[str, str], np.ndarray]:
@@ -89,13 +81,13 @@ def summarise(runs: list[dict]) -> dict[str, object]:
 
 def main(n_resamplings: int) -> None:
     """Run all, print a line a setting, write the JSON."""
-    p, counts = load()
+    p, counts = cifar10h()
     results = {}
     for k in LABELS:
         results[str(k)] = summarise([resample(p, counts, k, seed) for seed in range(n_resamplings)])
         print(f"k={k}", json.dumps(results[str(k)]))
     setting = {"data": "CIFAR-10H", "model": "resnet18", "confidence": CONFIDENCE, "fewest_items": FEWEST}
-    path = Path(__file__).parent / "results" / "certificate_widths.json"
+    path = RESULTS / "certificate_widths.json"
     document = setting | {"resamplings": n_resamplings, "by_labels": results}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 

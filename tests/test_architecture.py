@@ -17,6 +17,7 @@ FLOW = [
     "decomposition",
     "moments",
     "estimators",
+    "polynomials",
     "limits",
     "intervals",
     "bounds",

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hocal.entropy import Brier, Custom, Entropy, Shannon, Tsallis, ZeroOne
-from hocal.estimators import Side, bernstein_estimator, polynomial_estimator, snapshot_marginal
+from hocal.estimators import Side, bernstein_estimator, snapshot_marginal
 from hocal.moments import average_moments, binary_moments, central_moments, factorial_moments, snapshot_weights
+from hocal.polynomials import polynomial_estimator
 from hocal.snapshots import enumerate_snapshots, sub_snapshots
 
 Array = NDArray[np.float64]

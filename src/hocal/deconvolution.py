@@ -30,8 +30,8 @@ from hocal.snapshots import compress
 
 __all__ = ["Deconvolution", "deconvolve"]
 
-PRIOR_LABELS = 100.0  # the prior on the pool weighs as much as this many labels; 30 to 300 hardly differ
-PRIOR_ITEMS = 200.0  # a cell's tilted pool weighs as much as this many of its items; 100 to 300 hardly differ
+PRIOR_LABELS = 100.0  # the prior on the pool weighs as much as this many labels
+PRIOR_ITEMS = 200.0  # a cell's tilted pool weighs as much as this many of its items
 N_BINS = 24  # atoms whose two features lie in the same of 24 x 24 bins are tilted together
 SCALE_RANGE = (0.01, 3.0)  # of the effects; at the lower end an effect changes nothing
 

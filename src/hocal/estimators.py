@@ -1,4 +1,4 @@
-"""Estimators of E[G] from few labels: polynomials in the moments, and Bernstein sums over the counts.
+"""Estimators of E[G] from few labels: Bernstein sums over the counts.
 
 The statistic Z(s) = sum_j beta(s_j) of an item's k labels has mean sum_j Q(p_j) given the item, with
 Q(x) = sum_i beta_i Bin(i; k, x): near G for a good beta, above or below it for a one-sided one, whatever the mixture.
@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
 from hocal._validation import (
-    check_array,
     check_choice,
     check_dense_counts,
     check_integer,
@@ -29,12 +28,10 @@ from hocal.entropy import Brier, Entropy, Separable, get_entropy, least_concave_
 
 __all__ = [
     "BernsteinEstimator",
-    "PolynomialEstimator",
     "bernstein_estimator",
     "bernstein_excess",
     "chebyshev_grid",
     "least_majorant",
-    "polynomial_estimator",
     "snapshot_marginal",
 ]
 
@@ -50,43 +47,6 @@ _WILDEST = 100.0  # times the largest g: keeps the program bounded when no mixtu
 
 
 _EXPONENT = math.log(40)  # of a one-sided 97.5% tail, to weigh the spread of a statistic against its mean
-
-
-@dataclass(frozen=True, eq=False)
-class PolynomialEstimator:
-    """A polynomial near a binary entropy, to be averaged over moments (spec 1.16).
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (degree + 1,)
-        Coefficients beta_0, beta_1, ... of the powers of p.
-    alpha : float
-        Largest distance to G on [0, 1], proven between grid points too.
-    coefficient_bound : float
-        B, the largest |beta_i| with i >= 1 (the moment of order 0 is known).
-    lipschitz : float
-        Lipschitz constant, in l1 distance, of the same estimate seen as a function of the snapshot.
-    """
-
-    coefficients: Array
-    alpha: float
-    coefficient_bound: float
-    lipschitz: float
-
-    def estimate(self, moments: ArrayLike) -> float:
-        """Return sum_i beta_i m_i for moments m_1, ..., m_degree or more."""
-        degree = len(self.coefficients) - 1
-        known = check_array(moments, "moments", ndim=1)
-        if len(known) < degree:
-            raise ValueError(f"`moments` must reach order {degree}, the degree of the polynomial, got {len(known)}.")
-        return float(self.coefficients[0] + self.coefficients[1:] @ known[:degree])
-
-    def error(self, epsilon: float, *, method: Literal["tightest", "paper"] = "tightest") -> float:
-        """Return the largest error under kth-order calibration error `epsilon`; the paper's is alpha + d^2 eps B/2."""
-        epsilon = check_number(epsilon, "epsilon", minimum=0)
-        if check_choice(method, "method", ("tightest", "paper")) == "paper":
-            return self.alpha + (len(self.coefficients) - 1) ** 2 * epsilon * self.coefficient_bound / 2
-        return self.alpha + self.lipschitz * epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,37 +107,6 @@ class BernsteinEstimator:
         of Z is within `bias` of E[G(p)].
         """
         return self.bias + self.lipschitz * check_number(epsilon, "epsilon", minimum=0)
-
-
-def polynomial_estimator(entropy: str | Entropy, degree: int) -> PolynomialEstimator:
-    """Return the polynomial nearest to a binary entropy, min max_p |sum_i beta_i p^i - G(p)|.
-
-    Parameters
-    ----------
-    entropy : str or Entropy
-        The entropy G of two classes.
-    degree : int
-        At most the number of labels, and at most 20: its coefficients grow like exp(degree).
-
-    Returns
-    -------
-    PolynomialEstimator
-        Coefficients with their approximation error.
-
-    Examples
-    --------
-    >>> from hocal.estimators import polynomial_estimator
-    >>> polynomial_estimator("brier", 2).coefficients.tolist()
-    [0.0, 2.0, -2.0]
-    """
-    degree = check_integer(degree, "degree", minimum=1, maximum=20, why="Use bernstein_estimator, which is stable.")
-    nearest = bernstein_estimator(entropy, degree, 2)
-    powers = np.arange(degree + 1)[:, None]
-    signs = np.tril((-1.0) ** (powers - powers.T) * special.comb(powers, powers.T))  # Bernstein to powers
-    coefficients = special.comb(degree, powers[:, 0]) * (signs @ nearest.values)
-    bound = float(np.abs(coefficients[1:]).max())
-    rounding = 1e-14 * bound  # of the change of basis; below 1e-5 up to degree 20
-    return PolynomialEstimator(coefficients, nearest.bias + rounding, bound, nearest.lipschitz)
 
 
 def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) -> Array:
