@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
+from hocal.datasets import load_cifar10h
 from hocal.mixtures import Mixtures
 from hocal.transport import wasserstein
 
@@ -35,9 +35,7 @@ def load_label_distributions(tiny: bool) -> Array:
     """Return the label distributions of CIFAR-10H, or synthetic ones of similar shape for the tiny mode."""
     if tiny:
         return np.random.default_rng(0).dirichlet([5.0, *[0.05] * 9], size=600)
-    if "HOCAL_DATA" not in os.environ:
-        raise SystemExit("set HOCAL_DATA to the directory that holds cifar10h/cifar10h-counts.npy, or use --tiny")
-    counts = np.load(Path(os.environ["HOCAL_DATA"]) / "cifar10h" / "cifar10h-counts.npy")
+    counts = load_cifar10h().counts
     return counts / counts.sum(axis=1, keepdims=True)
 
 

@@ -1,9 +1,9 @@
 """Train the FER+ base model and write its softmax on the test split.
 
-    python experiments/ferplus_model.py DATA OUTPUT.npz
+    HOCAL_DATA=... python experiments/ferplus_model.py OUTPUT.npz
 
-DATA is the folder `ferplus` with the four .npz files. A plain residual network is trained on the vote
-distribution (cross-entropy against all ten vote columns) with flips, small rotations and shifts.
+A plain residual network is trained on the vote distribution (cross-entropy against all ten vote columns) with flips,
+small rotations and shifts.
 The seed is fixed, but GPU kernels are not bit-reproducible: expect the accuracy to move by a few tenths.
 """
 
@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hocal.datasets import load_ferplus
+
 EPOCHS, BATCH, PEAK_RATE, WEIGHT_DECAY, WIDTH = 60, 256, 2e-3, 5e-2, 64
 
 
-def load(folder: Path, *splits: str) -> tuple[Tensor, Tensor]:
+def load(split: str) -> tuple[Tensor, Tensor]:
     """Images in [-1, 1] as (n, 1, 48, 48) and vote counts as (n, 10)."""
-    files = [np.load(folder / f"ferplus-{split}.npz") for split in splits]
-    images = np.concatenate([file["images"] for file in files])[:, None]
-    votes = np.concatenate([file["votes"] for file in files])
-    return torch.from_numpy(images).float() / 127.5 - 1, torch.from_numpy(votes).float()
+    faces = load_ferplus(split, images=True)
+    return torch.from_numpy(faces.images)[:, None].float() / 127.5 - 1, torch.from_numpy(faces.counts).float()
 
 
 class Block(nn.Module):
@@ -67,11 +67,11 @@ def augment(images: Tensor) -> Tensor:
     return functional.grid_sample(images, grid, align_corners=False)
 
 
-def main(data: Path, output: Path) -> None:
+def main(output: Path) -> None:
     """Train, report the accuracy, write the softmax of the test split."""
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    images, votes = (part.to(device) for part in load(data, "train-a", "train-b"))
+    images, votes = (part.to(device) for part in load("train"))
     targets = votes / votes.sum(1, keepdim=True)
     model = network().to(device)
     steps = EPOCHS * (len(images) // BATCH)
@@ -86,21 +86,21 @@ def main(data: Path, output: Path) -> None:
             loss.backward()
             optimiser.step()
             schedule.step()
-    softmax = {split: predict(model, data, split, device) for split in ("valid", "test")}
+    softmax = {split: predict(model, split, device) for split in ("valid", "test")}
     for split, probabilities in softmax.items():
-        _, counts = load(data, split)
+        _, counts = load(split)
         print(split, "accuracy", float((probabilities.argmax(1) == counts.argmax(1).numpy()).mean()))
     np.savez_compressed(output, probabilities=softmax["test"])
 
 
 @torch.inference_mode()
-def predict(model: nn.Module, data: Path, split: str, device: torch.device) -> np.ndarray:
+def predict(model: nn.Module, split: str, device: torch.device) -> np.ndarray:
     """Softmax of a split, averaged over the image and its mirror image."""
     model.eval()
-    images = load(data, split)[0].to(device)
+    images = load(split)[0].to(device)
     logits = [model(batch) + model(batch.flip(-1)) for batch in images.split(1024)]
     return (torch.cat(logits).double() / 2).softmax(1).float().cpu().numpy()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

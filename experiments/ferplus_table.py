@@ -1,12 +1,12 @@
 """Reproduce the paper's FER+ table: learning from snapshots beside post-hoc calibration, and hocal's own methods.
 
-    python experiments/ferplus_table.py DATA OUTPUT.json [--epochs 60] [--warm-epochs 15] [--train-only] [--tiny]
-    python experiments/ferplus_table.py DATA OUTPUT.json --evaluate    # again from OUTPUT.npz, without training
+    python experiments/ferplus_table.py OUTPUT.json [--epochs 60] [--warm-epochs 15] [--train-only] [--tiny]
+    python experiments/ferplus_table.py OUTPUT.json --evaluate    # again from OUTPUT.npz, without training
 
-DATA is the folder `ferplus` with the four .npz files. The base network (k = 1) is that of `ferplus_model.py`. For
-k = 2, 3, 4 and for MixtureHead its weights are the start, with a new last layer and a shorter schedule; all see all
-ten votes of the training items, a SnapshotHead as its exact k-snapshots. Post-hoc calibration uses half of the test
-split and k of its votes; the other half tests, against the entropy of all its votes.
+Reads FER+ from the folder named by HOCAL_DATA. The base network (k = 1) is that of `ferplus_model.py`. For k = 2, 3, 4
+and for MixtureHead its weights are the start, with a new last layer and a shorter schedule; all see all ten votes of
+the training items, a SnapshotHead as its exact k-snapshots. Post-hoc calibration uses half of the test split and k of
+its votes; the other half tests, against the entropy of all its votes.
 Votes drawn without replacement, the paper's way, are a sample of what the crowd thinks, and so are the ten: methods
 that estimate the crowd's own label distribution then report what a panel of ten shows of it (`panel_size=10`).
 Drawn with replacement, they are a sample of the ten votes, which are then the label distribution to estimate.
@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 import hocal
+from hocal.datasets import load_ferplus
 from hocal.decomposition import Decomposition
 from hocal.entropy import Shannon
 from hocal.snapshots import draw_snapshots
@@ -74,9 +75,9 @@ class Batches:
             yield self.images[rows], self.votes[rows]
 
 
-def load(data: Path, device: torch.device, *splits: str, limit: int | None) -> tuple[Tensor, Tensor]:
+def load(split: str, device: torch.device, *, limit: int | None) -> tuple[Tensor, Tensor]:
     """Return images and whole votes on the device."""
-    images, votes = ferplus_model.load(data, *splits)
+    images, votes = ferplus_model.load(split)
     return images[:limit].to(device), votes[:limit].long().to(device)
 
 
@@ -111,11 +112,9 @@ def train_all(options: argparse.Namespace) -> dict[str, np.ndarray]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.benchmark = True
     limit, size = (64, 16) if options.tiny else (None, ferplus_model.BATCH)
-    training, held_out = (
-        load(options.data, device, *splits, limit=limit) for splits in (("train-a", "train-b"), ("valid",))
-    )
+    training, held_out = (load(split, device, limit=limit) for split in ("train", "valid"))
     loaders = (Batches(*training, size, shuffle=True), Batches(*held_out, 1024, shuffle=False))
-    test_images = load(options.data, device, "test", limit=200 if options.tiny else None)[0]
+    test_images = load("test", device, limit=200 if options.tiny else None)[0]
     results, base = {}, None
     torch.manual_seed(0)
     for name, head in heads().items():
@@ -175,9 +174,9 @@ def post_hoc_error(base: np.ndarray, votes: np.ndarray, k: int, method: str, rep
     return round(float(np.mean(errors)), 4)
 
 
-def evaluate(results: dict[str, np.ndarray], data: Path) -> dict:
+def evaluate(results: dict[str, np.ndarray]) -> dict:
     """Return the table from the stored means and aleatoric uncertainties."""
-    votes = ferplus_model.load(data, "test")[1].long().numpy()
+    votes = load_ferplus("test").counts
     base = results["mean snapshots 1"].astype(np.float64)
     votes, enough = votes[: len(base)], votes[: len(base)].sum(1) >= PANEL  # one row has nine votes
     names = [name.removeprefix("mean ") for name in results if name.startswith("mean ")]
@@ -211,7 +210,6 @@ def show(table: dict) -> None:
 def main() -> None:
     """Train unless told not to, evaluate, store and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--epochs", type=int, default=ferplus_model.EPOCHS)
     parser.add_argument("--warm-epochs", type=int, default=15)
@@ -225,7 +223,7 @@ def main() -> None:
     results = dict(np.load(options.output.with_suffix(".npz"))) if options.evaluate else train_all(options)
     if options.train_only:
         return
-    table = {"what": __doc__.splitlines()[0], **evaluate(results, options.data)}
+    table = {"what": __doc__.splitlines()[0], **evaluate(results)}
     table["seconds"] = round(time.perf_counter() - start, 1)
     options.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     show(table)

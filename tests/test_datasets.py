@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.datasets import World, make_binary_regression, make_mixture_world, make_xray
+from hocal.datasets import World, make_ambiguous_digits, make_binary_regression, make_mixture_world, make_xray
 
 WORLDS = {
     "xray ambiguous": lambda seed: make_xray(200, scenario="ambiguous", random_state=seed),
     "xray clear": lambda seed: make_xray(200, scenario="clear", random_state=seed),
     "binary regression": lambda seed: make_binary_regression(200, random_state=seed),
     "mixture": lambda seed: make_mixture_world(200, 4, random_state=seed),
+    "digits": lambda seed: make_ambiguous_digits(200, random_state=seed),
 }
 
 
@@ -127,3 +128,25 @@ def test_noise_spreads_the_features() -> None:
 def test_an_unknown_scenario_is_refused() -> None:
     with pytest.raises(ValueError, match="`scenario` must be one of 'ambiguous', 'clear', got 'both'"):
         make_xray(10, scenario="both")
+
+
+def test_blended_and_blurred_digits_are_ambiguous_and_clean_ones_are_not() -> None:
+    world = make_ambiguous_digits(2000, random_state=0)
+    entropy = hocal.decompose(hocal.Mixtures.from_points(world.label_distributions)).aleatoric
+
+    assert (entropy < 0.05).mean() > 0.25
+    assert (entropy > 0.5).mean() > 0.25
+
+
+def test_the_student_of_digits_is_useful_but_weak() -> None:
+    world = make_ambiguous_digits(2000, random_state=0)
+    agreement = (world.predictions.argmax(axis=1) == world.label_distributions.argmax(axis=1)).mean()
+
+    assert 0.7 < agreement < 0.9
+
+
+def test_pixels_of_digits_lie_between_zero_and_one() -> None:
+    pixels = make_ambiguous_digits(500, random_state=1).features
+
+    assert pixels.min() >= 0
+    assert pixels.max() <= 1

@@ -1,5 +1,43 @@
-"""Worlds with known label distributions, for tests, demonstrations and simulations."""
+"""Worlds with known label distributions, and real label counts of people with where they come from."""
 
+from hocal.datasets._crowd import CrowdLabels, load_crowd
+from hocal.datasets._digits import make_ambiguous_digits
+from hocal.datasets._download import DownloadError
+from hocal.datasets._ferplus import FERPlus, load_ferplus
+from hocal.datasets._fetch import FileStatus, fetch, list_files
+from hocal.datasets._images import JPEGImages, load_cifar10_images
+from hocal.datasets._real import (
+    ChaosNLI,
+    LabelledItems,
+    Predictions,
+    load_chaosnli,
+    load_cifar10_softmax,
+    load_cifar10h,
+)
+from hocal.datasets._sources import Source
 from hocal.datasets._worlds import World, make_binary_regression, make_mixture_world, make_xray
 
-__all__ = ["World", "make_binary_regression", "make_mixture_world", "make_xray"]
+__all__ = [
+    "ChaosNLI",
+    "CrowdLabels",
+    "DownloadError",
+    "FERPlus",
+    "FileStatus",
+    "JPEGImages",
+    "LabelledItems",
+    "Predictions",
+    "Source",
+    "World",
+    "fetch",
+    "list_files",
+    "load_chaosnli",
+    "load_cifar10_images",
+    "load_cifar10_softmax",
+    "load_cifar10h",
+    "load_crowd",
+    "load_ferplus",
+    "make_ambiguous_digits",
+    "make_binary_regression",
+    "make_mixture_world",
+    "make_xray",
+]

@@ -130,7 +130,7 @@ def make_binary_regression(n_items: int = 5000, *, n_bins: int = 100, random_sta
     heads = np.clip(smooth + 0.45 * np.sin(24 * np.pi * x) * (1 - slow), 0, 1)
     truth, predictions = (np.column_stack([1 - p, p]) for p in (heads, smooth))
     cells = np.minimum((smooth * n_bins).astype(np.intp), n_bins - 1)
-    return World(x[:, None], truth, predictions, cells, _cell_mixtures(truth, cells, n_bins))
+    return World(x[:, None], truth, predictions, cells, cell_mixtures(truth, cells, n_bins))
 
 
 def make_mixture_world(
@@ -206,7 +206,7 @@ def _cell_atoms(
     return (1 - ambiguity) * clear + ambiguity * vague, weights
 
 
-def _cell_mixtures(truth: Array, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
+def cell_mixtures(truth: Array, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
     """Return the mixture of the label distributions of each cell's own items."""
     where = check_cells(cells, len(truth), n_cells=n_cells)
     order = np.argsort(where, kind="stable")

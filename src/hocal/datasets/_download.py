@@ -1,0 +1,210 @@
+"""Download one file: resumed, retried, checked, and moved to its place only when every byte is right."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import re
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+__all__ = ["DownloadError", "checksum", "download"]
+
+CHUNK = 1 << 16
+TIMEOUT = 30.0  # seconds without a byte
+WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds before each further try
+PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better in a moment
+KILLED = 24 * 3600.0  # a part file untouched for a day belongs to no running process
+# Errors of a connection. Others, such as a full disk, are not: they leave `download` as they are.
+BROKEN = (URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
+
+
+class DownloadError(OSError):
+    """A file could not be downloaded; the message says from where, why, and what to do instead.
+
+    Examples
+    --------
+    >>> from hocal.datasets import DownloadError
+    >>> issubclass(DownloadError, OSError)
+    True
+    """
+
+
+class _Job(NamedTuple):
+    """What to download, where to, and whom to tell."""
+
+    url: str
+    part: Path
+    size: int
+    report: Callable[[int, int], object]
+    timeout: float
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    size: int,
+    sha256: str,
+    progress: Callable[[int, int], object] | None = None,
+    timeout: float = TIMEOUT,
+    waits: Sequence[float] = WAITS,
+) -> None:
+    """Download `url` to `target`, going on where an interrupted download of the same file stopped.
+
+    A running download writes to a part file of its own, named by chance, so that two processes never write to the
+    same one. An interruption leaves it as `<target>.part`; the next download claims that by renaming it, which
+    only one process can do. Whoever is complete renames its part to the target, all with the same bytes.
+
+    Parameters
+    ----------
+    url : str
+        Address, over http or https.
+    target : Path
+        Where the file goes; folders are made.
+    size, sha256 : int, str
+        What the file must be.
+    progress : callable, optional
+        Gets the bytes so far and the bytes in all: at the start, after each chunk and at the end.
+    timeout : float, default=30
+        Seconds to wait for an answer or for the next bytes.
+    waits : sequence of float
+        Seconds to wait before each further try after a broken connection.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = _claim(target)
+    job = _Job(url, part, size, progress or (lambda *_: None), timeout)
+    try:
+        resumed = _complete(job, waits)
+        if resumed and checksum(part) != sha256:
+            # The pieces may stem from different files; a file that came in one piece is what the server has.
+            part.unlink()
+            _complete(job, waits)
+        found = checksum(part)
+        if found != sha256:
+            part.unlink()
+            raise DownloadError(f"{url} has another content: expected sha256 {sha256}, got {found}.")
+        os.replace(part, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.replace(part, _resting(target))
+
+
+def checksum(path: Path) -> str:
+    """Return the sha256 of a file as hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _resting(target: Path) -> Path:
+    """Return where an interrupted download waits for the next."""
+    return target.with_name(f"{target.name}.part")
+
+
+def _claim(target: Path) -> Path:
+    """Return the name of a part file that is this call's own, with the bytes of an interrupted download if any."""
+    for stray in target.parent.glob(f"{target.name}.*.part"):
+        with suppress(FileNotFoundError):
+            if time.time() - stray.stat().st_mtime > KILLED:
+                stray.unlink()
+    own = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    with suppress(FileNotFoundError):
+        os.replace(_resting(target), own)
+    return own
+
+
+def _complete(job: _Job, waits: Sequence[float]) -> bool:
+    """Make the part file complete, in several tries if need be; tell whether it was put together from pieces."""
+    failure: Exception | None = None
+    for wait in (0.0, *waits):
+        time.sleep(wait)
+        try:
+            return _transfer(job)
+        except BROKEN as error:
+            failure = error
+            if not _may_pass(error):
+                break
+    raise DownloadError(f"{job.url} could not be downloaded: {_describe(failure)}.") from failure
+
+
+def _transfer(job: _Job) -> bool:
+    """Ask once for the bytes that are missing and add them; tell whether earlier ones were kept."""
+    kept = job.part.stat().st_size if job.part.exists() else 0
+    if kept == job.size:
+        return True
+    with _ask(job, kept if kept < job.size else 0) as response:
+        first = _first_byte(response, job.size)
+        if first not in (0, kept):
+            job.part.unlink(missing_ok=True)  # the next try asks for the whole file
+            raise ConnectionError(f"the server sent bytes from {first} on instead of {kept}")
+        so_far = _write(job, response, first)
+    if so_far < job.size:
+        raise ConnectionError(f"the connection closed after {so_far} of {job.size} bytes")
+    return first > 0
+
+
+def _ask(job: _Job, start: int) -> http.client.HTTPResponse:
+    """Open the address from byte `start` on, or from the first where the server has no such byte."""
+    headers = {"User-Agent": "hocal"} | ({"Range": f"bytes={start}-"} if start else {})
+    try:
+        return urlopen(Request(job.url, headers=headers), timeout=job.timeout)  # type: ignore[no-any-return]
+    except HTTPError as error:
+        error.close()
+        if error.code == 416 and start:
+            return _ask(job, 0)
+        raise
+
+
+def _first_byte(response: http.client.HTTPResponse, size: int) -> int:
+    """Return at which byte the answer begins, -1 if it does not say, after checking the size of the whole."""
+    if response.status == 206:
+        said = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        first, whole = (int(said[1]), said[2]) if said else (-1, "*")
+    else:
+        first, whole = 0, response.headers.get("Content-Length", "*")
+    if whole not in ("*", str(size)):
+        raise DownloadError(f"{response.url} is another file: expected {size} bytes, the server offers {whole}.")
+    return first
+
+
+def _write(job: _Job, response: http.client.HTTPResponse, first: int) -> int:
+    """Write what the server sends from byte `first` on, and return the size reached."""
+    so_far = first
+    job.report(so_far, job.size)
+    with open(job.part, "ab" if first else "wb") as file:
+        while so_far <= job.size and (chunk := response.read1(CHUNK)):
+            so_far += file.write(chunk)
+            job.report(min(so_far, job.size), job.size)
+        file.flush()
+        os.fsync(file.fileno())
+    if so_far > job.size:
+        raise DownloadError(f"{response.url} is another file: expected {job.size} bytes, got more.")
+    return so_far
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell whether the same request may succeed in a moment."""
+    if isinstance(error, HTTPError):
+        return error.code in PASSING
+    if isinstance(error, URLError):  # a name that is not known and a certificate that is not trusted stay so
+        return not isinstance(error.reason, socket.gaierror | ssl.SSLCertVerificationError)
+    return not isinstance(error, http.client.InvalidURL)
+
+
+def _describe(error: Exception | None) -> str:
+    """Say in a few words what went wrong."""
+    if isinstance(error, HTTPError):
+        return f"HTTP {error.code} {error.reason}"
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, TimeoutError):
+        return "the server did not answer in time"
+    return str(reason) or type(reason).__name__

