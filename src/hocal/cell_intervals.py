@@ -20,7 +20,7 @@ from hocal.estimators import BernsteinEstimator, bernstein_estimator, snapshot_m
 from hocal.limits import Draws, box_limits, lower_limit, pair_draws, upper_limit
 from hocal.statistics import Histogram
 
-__all__ = ["Advice", "Sample", "advise", "cell_intervals", "estimator_sizes", "worst_slack"]
+__all__ = ["Advice", "Sample", "advise", "cell_intervals", "estimator_sizes", "statistic_values", "worst_slack"]
 
 Array = NDArray[np.float64]
 Intervals = dict[tuple[str, str], tuple[float, float]]
@@ -291,7 +291,7 @@ def _draws(sample: Sample, advice: Advice) -> dict[str, Draws]:
 
 def _one_sided(sample: Sample, advice: Advice, side: str) -> Draws:
     """Return the statistic sum_j beta(s_j), with a beta for each total, whose mean is on one side of AU."""
-    values, used = _coefficients(sample, advice, side)
+    values, used = statistic_values(sample, advice, side)
     low, high = min(each.minimum for each in used), max(each.maximum for each in used)
     return Draws.of(values, sample.repeats, low, high)
 
@@ -299,11 +299,12 @@ def _one_sided(sample: Sample, advice: Advice, side: str) -> Draws:
 def _excess(sample: Sample, advice: Advice, lower: Draws) -> Draws:
     """Return loss minus the lower statistic of the same item, whose mean is at least the epistemic uncertainty."""
     assert advice.losses is not None
-    values = sample.shares @ advice.losses - _coefficients(sample, advice, "lower")[0]
+    values = sample.shares @ advice.losses - statistic_values(sample, advice, "lower")[0]
     return Draws.of(values, sample.repeats, advice.losses.min() - lower.high, advice.losses.max() - lower.low)
 
 
-def _coefficients(sample: Sample, advice: Advice, side: str) -> tuple[Array, list[BernsteinEstimator]]:
+def statistic_values(sample: Sample, advice: Advice, side: str) -> tuple[Array, list[BernsteinEstimator]]:
+    """Return each item's one-sided statistic of its entropy, and the estimators that gave them."""
     sizes = tuple(size for name, size in advice.estimators if name == side)
     values, used = np.empty(len(sample.counts)), []
     for total in np.unique(sample.totals):

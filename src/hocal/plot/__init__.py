@@ -1,0 +1,39 @@
+"""Pictures of uncertainty and of what can be said about it, in scikit-learn's manner.
+
+A display is made by `from_estimator` or `from_predictions`, holds the numbers, and draws them when ``plot(ax=...)``
+is called. Nothing global in matplotlib changes: without an `ax`, a display makes a figure that pyplot does not know.
+
+======================================  ======================================================================
+`UncertaintyMapDisplay`                 aleatoric against epistemic uncertainty, an item a point
+`ReliabilityDisplay`                    predicted against observed uncertainty, a cell a point
+`EntropyDistributionDisplay`            predicted against observed entropies inside a few cells
+`LabelCurveDisplay`                     error of aleatoric uncertainty against the number of labels
+`MixtureDisplay`                        one mixture on the simplex
+`CertificateDisplay`                    certified intervals of the cells, and their widths
+`PredictionSetDisplay`                  the label distributions that a prediction set holds
+`CoverageDisplay`                       how often prediction sets hold what people said
+======================================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from hocal.plot._certificate import CertificateDisplay
+from hocal.plot._coverage import CoverageDisplay
+from hocal.plot._entropy_distribution import EntropyDistributionDisplay
+from hocal.plot._label_curve import LabelCurve, LabelCurveDisplay
+from hocal.plot._mixture import MixtureDisplay
+from hocal.plot._prediction_set import PredictionSetDisplay
+from hocal.plot._reliability import ReliabilityDisplay
+from hocal.plot._uncertainty_map import UncertaintyMapDisplay
+
+__all__ = [
+    "CertificateDisplay",
+    "CoverageDisplay",
+    "EntropyDistributionDisplay",
+    "LabelCurve",
+    "LabelCurveDisplay",
+    "MixtureDisplay",
+    "PredictionSetDisplay",
+    "ReliabilityDisplay",
+    "UncertaintyMapDisplay",
+]
