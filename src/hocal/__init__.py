@@ -6,8 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hocal.annotations import count_labels
     from hocal.budget import plan_budget
     from hocal.calibration import SnapshotCalibrator
+    from hocal.cell_tables import cell_statistics
     from hocal.certificates import Certificate
     from hocal.classifier import HigherOrderCalibratedClassifier
     from hocal.decomposition import Decomposition, LossDecomposition, decompose, decompose_loss
@@ -47,6 +49,8 @@ __all__ = [
     "UniformPartition",
     "aleatoric_error",
     "calibration_error",
+    "cell_statistics",
+    "count_labels",
     "coverage",
     "decompose",
     "decompose_loss",
@@ -61,8 +65,10 @@ __all__ = [
 
 # Names are imported on first use: scikit-learn alone takes a second and brings pandas along.
 _HOMES = {
+    "annotations": ["count_labels"],
     "budget": ["plan_budget"],
     "calibration": ["SnapshotCalibrator"],
+    "cell_tables": ["cell_statistics"],
     "certificates": ["Certificate"],
     "classifier": ["HigherOrderCalibratedClassifier"],
     "decomposition": ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"],

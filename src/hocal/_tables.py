@@ -1,0 +1,223 @@
+"""Read tables of any engine through narwhals: their columns, their values, and rows to quote in errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Frame",
+    "collect",
+    "collect_rows",
+    "column_values",
+    "distinct",
+    "enumerate_few",
+    "examples",
+    "open_table",
+    "open_tables",
+    "pick",
+    "quote",
+    "sort_values",
+    "total",
+    "with_one_key",
+]
+
+Frame: TypeAlias = "nw.LazyFrame[Any]"
+
+
+def open_table(table: Any, name: str = "table") -> Frame:
+    """Return a table as a narwhals LazyFrame; the rows stay in the engine that holds them."""
+    try:
+        frame: Frame = nw.from_native(table).lazy()
+    except TypeError as error:
+        raise ValueError(
+            f"`{name}` must be a pandas, polars or Spark dataframe, a pyarrow table or a DuckDB relation, "
+            f"got {type(table).__name__}. Read files with one of these first, e.g. duckdb.read_parquet(path)."
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"`{name}` must have distinct column names. {error}") from error
+    return frame
+
+
+def open_tables(first: Any, second: Any, names: tuple[str, str]) -> tuple[Frame, Frame]:
+    """Return two tables of one engine; tables in memory are brought together, others must be there already."""
+    frames = [open_table(table, name) for table, name in zip((first, second), names, strict=True)]
+    engines = [frame.implementation for frame in frames]
+    if engines[0] is engines[1]:
+        _check_connection(frames, names)
+        return frames[0], frames[1]
+    held = [nw.from_native(table) for table in (first, second)]
+    if not all(isinstance(frame, nw.DataFrame) for frame in held):
+        raise ValueError(
+            f"`{names[0]}` and `{names[1]}` must be held by the same engine, got {engines[0].name.lower()} and "
+            f"{engines[1].name.lower()}. Load both tables with one of them."
+        )
+    return open_table(held[0].to_arrow()), open_table(held[1].to_arrow())
+
+
+def with_one_key(first: Frame, second: Frame, name: str) -> tuple[Frame, Frame]:
+    """Return two tables whose `item` columns have the same type, so that every engine joins them alike."""
+    kinds = [frame.collect_schema()["item"] for frame in (first, second)]
+    if kinds[0] == kinds[1]:
+        return first, second
+    if not all(kind.is_numeric() for kind in kinds):
+        raise ValueError(f"Column {name!r} must have the same type in both tables, got {kinds[0]} and {kinds[1]}.")
+    common = nw.Int64() if all(kind.is_integer() for kind in kinds) else nw.Float64()
+    return first.with_columns(nw.col("item").cast(common)), second.with_columns(nw.col("item").cast(common))
+
+
+def pick(frame: Frame, columns: Mapping[str, str], name: str = "table") -> Frame:
+    """Select columns under new names, {new: old}, with NaN turned into null and categories into their values."""
+    schema = frame.collect_schema()
+    absent = [old for old in columns.values() if old not in schema]
+    if absent:
+        there = ", ".join(map(repr, schema))
+        raise ValueError(f"`{name}` must have the column {absent[0]!r}, which is not among its columns: {there}.")
+    categories = [old for old in columns.values() if isinstance(schema[old], (nw.Categorical, nw.Enum))]
+    if categories:
+        frame = _decode_categories(frame, categories)
+        schema = frame.collect_schema()
+    return frame.select(*(_with_nulls(old, schema[old]).alias(new) for new, old in columns.items()))
+
+
+def collect(frame: Frame) -> nw.DataFrame[Any]:
+    """Bring a result into memory."""
+    try:
+        return frame.collect()
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"Results from {frame.implementation.name.lower()} need pyarrow. Install it with: pip install pyarrow"
+        ) from error
+
+
+def collect_rows(frame: Frame) -> list[dict[str, Any]]:
+    """Bring a few rows into memory as Python values."""
+    return [
+        {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+        for row in collect(frame).rows(named=True)
+    ]
+
+
+def column_values(column: nw.Series[Any]) -> NDArray[Any]:
+    """Return a column without nulls as an array that is the same for every engine.
+
+    Integers become int64, and so do floats that are all whole, since pandas keeps integers with gaps as
+    floats; booleans stay, and everything else becomes an array of Python objects.
+    """
+    numeric = isinstance(column.dtype, (nw.Boolean, nw.Float64, nw.Float32)) or column.dtype.is_integer()
+    values = column.to_numpy() if numeric else np.empty(0, dtype=object)
+    if values.dtype.kind == "f":
+        whole = bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())
+        return values.astype(np.int64 if whole else np.float64, copy=False)
+    if values.dtype.kind in "iu" and values.max(initial=0) < 2**63:
+        return values.astype(np.int64, copy=False)
+    return values if values.dtype.kind == "b" else _plain(_objects(column.to_list()))
+
+
+def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct values in sorted order and the place of each value among them."""
+    order = _sort_order(values)
+    ordered = values[order]
+    starts = np.concatenate([[True], (ordered[1:] != ordered[:-1]).astype(bool)])[: len(values)]
+    places = np.empty(len(values), dtype=np.intp)
+    places[order] = np.cumsum(starts) - 1
+    return ordered[starts], places
+
+
+def sort_values(values: Sequence[Any]) -> list[Any]:
+    """Sort Python values; those that cannot be compared sort by the name of their type first."""
+    array = _objects(values)
+    ordered: list[Any] = array[_sort_order(array)].tolist()
+    return ordered
+
+
+def total(terms: Iterable[nw.Expr], combine: Callable[[nw.Expr, nw.Expr], nw.Expr] = nw.Expr.__add__) -> nw.Expr:
+    """Combine many expressions as a balanced tree, since engines limit how deep an expression may nest."""
+    level = list(terms)
+    while len(level) > 1:
+        pairs = [combine(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *level[len(pairs) * 2 :]]
+    return level[0]
+
+
+def examples(frame: Frame, *columns: str) -> tuple[int, list[tuple[Any, ...]]]:
+    """Return how many distinct rows there are and the first three in sorted order."""
+    groups = frame.group_by(*columns).agg(nw.len().alias("n_rows")).select(*columns)
+    schema = groups.collect_schema()
+    if any(isinstance(schema[column], nw.Object) for column in columns):  # in memory, perhaps of mixed types
+        held = sort_values([tuple(row.values()) for row in collect_rows(groups)])
+        return len(held), held[:3]
+    rows = [tuple(row.values()) for row in collect_rows(groups.sort(*columns).head(4))]
+    count = len(rows) if len(rows) < 4 else int(collect(groups.select(nw.len().alias("n")))["n"][0])
+    return count, rows[:3]
+
+
+def quote(values: Sequence[Any], count: int | None = None) -> str:
+    """Quote a few values for an error message, with dots when there are more."""
+    return enumerate_few([repr(value) for value in values[:4]], len(values) if count is None else count)
+
+
+def enumerate_few(texts: Sequence[str], count: int) -> str:
+    """Join three texts at most, with dots when there are more."""
+    return ", ".join([*texts[:3], *["..."] * (count > 3)])
+
+
+def _check_connection(frames: Sequence[Frame], names: tuple[str, str]) -> None:
+    """Refuse DuckDB relations that cannot be joined; nothing is computed."""
+    if frames[0].implementation.is_duckdb():
+        import duckdb
+
+        try:
+            frames[0].to_native().cross(frames[1].to_native())
+        except duckdb.InvalidInputException as error:
+            raise ValueError(f"`{names[0]}` and `{names[1]}` must come from one DuckDB connection. {error}") from error
+
+
+def _with_nulls(column: str, dtype: Any) -> nw.Expr:
+    value = nw.col(column)
+    return nw.when(~value.is_nan()).then(value) if dtype.is_float() else value
+
+
+def _decode_categories(frame: Frame, columns: Sequence[str]) -> Frame:
+    """Turn categories into plain values; only pandas and Arrow know categories that are not text."""
+    native: Any = frame.to_native()
+    if frame.implementation.is_pandas_like():
+        plain = {name: native[name].astype(_plain_type(native[name])) for name in columns}
+        return open_table(native.assign(**plain))
+    if frame.implementation.is_pyarrow():
+        for name in columns:
+            place, column = native.column_names.index(name), native[name]
+            native = native.set_column(place, name, column.cast(column.type.value_type))
+        return open_table(native)
+    return frame.with_columns(*(nw.col(name).cast(nw.String) for name in columns))
+
+
+def _plain_type(column: Any) -> Any:
+    """Return the type of a pandas column's categories; numbers become objects, which may have gaps."""
+    kind = column.cat.categories.dtype
+    return object if getattr(kind, "kind", "O") in "iub" else kind
+
+
+def _sort_order(values: NDArray[Any]) -> NDArray[np.intp]:
+    try:
+        return np.argsort(values, kind="stable")
+    except TypeError:
+        parts = [value if isinstance(value, tuple) else (value,) for value in values]
+        keys = [[(type(part).__name__, repr(part)) for part in value] for value in parts]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _plain(objects: NDArray[Any]) -> NDArray[Any]:
+    """Return objects that are all integers of 64 bits as such, as other engines keep them."""
+    whole = all(type(value) is int and abs(value) < 2**63 for value in objects)
+    return objects.astype(np.int64) if whole else objects
