@@ -42,6 +42,7 @@ FLOW = [
     "planning",
     "budget",
     "persistence",
+    "independence",
     "datasets",
     "torch",
     "plot",

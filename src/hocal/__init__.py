@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hocal.classifier import HigherOrderCalibratedClassifier
     from hocal.decomposition import Decomposition, LossDecomposition, decompose, decompose_loss
     from hocal.evaluation import CalibrationError, aleatoric_error, calibration_error, coverage
+    from hocal.independence import check_annotations
     from hocal.mixtures import Mixtures
     from hocal.partition import (
         KMeansPartition,
@@ -50,6 +51,7 @@ __all__ = [
     "aleatoric_error",
     "calibration_error",
     "cell_statistics",
+    "check_annotations",
     "count_labels",
     "coverage",
     "decompose",
@@ -73,6 +75,7 @@ _HOMES = {
     "classifier": ["HigherOrderCalibratedClassifier"],
     "decomposition": ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"],
     "evaluation": ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"],
+    "independence": ["check_annotations"],
     "mixtures": ["Mixtures"],
     "partition": [
         "KMeansPartition",

@@ -1,0 +1,214 @@
+"""Run every test of the diagnostics and put what they found together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._validation import check_fraction, check_integer, check_random_state
+from hocal.independence._annotation_check import AnnotationCheck, AnnotatorEffects, OrderEffects, Summary
+from hocal.independence._annotator_effects import adjust_fdr, adjust_holm, annotator_p_values, preferences
+from hocal.independence._design_effect import design_effect
+from hocal.independence._exchangeability import (
+    Drift,
+    Layout,
+    WithinItems,
+    compare_halves,
+    compare_within_items,
+    lay_out,
+)
+from hocal.independence._findings import (
+    about_annotators,
+    about_drift,
+    about_labels,
+    about_order,
+    about_repeats,
+    about_sharing,
+    about_single_annotators,
+)
+from hocal.independence._votes import Votes, read_votes, set_repeats_aside
+
+__all__ = ["check_annotations"]
+
+Integers = NDArray[np.int64]
+
+
+def check_annotations(
+    table: Any,
+    *,
+    item: str,
+    label: str,
+    annotator: str,
+    time: str | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+    alpha: float = 0.05,
+    n_resamples: int = 199,
+    random_state: Any = None,
+) -> AnnotationCheck:
+    """Check whether annotations meet the assumptions of the guarantees: independent labels, independent items.
+
+    If labels of an item are independent given the item, then, given all its labels, each annotator holds one of
+    them at random. So an annotator's count of a class is a sum of independent coins whose biases are the
+    shares of the class in the items' labels, and its tail is exact with any number of labels and items.
+    Overall tests deal the labels of each item to its annotators at random again and again.
+
+    Parameters
+    ----------
+    table : dataframe
+        A row a judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table or a DuckDB
+        relation. The named columns are brought into memory.
+    item, label, annotator : str
+        Columns that tell what was judged, how, and by whom.
+    time : str, optional
+        Column that tells when, or in which order: numbers, dates, or text in ISO form.
+    classes : sequence, optional
+        The classes in order. By default all labels found, sorted.
+    missing : {"error", "drop"}, default="error"
+        What to do with rows in which one of the columns has no value.
+    alpha : float, default=0.05
+        Error rate of each finding: the probability of a warning where nothing is wrong.
+    n_resamples : int, default=199
+        Random deals of the overall tests; the smallest possible p-value of these is 1 / (n_resamples + 1).
+    random_state : int, Generator or None
+        Seed or source of randomness.
+
+    Returns
+    -------
+    AnnotationCheck
+        Numbers, a row an annotator, and findings in words.
+
+    Examples
+    --------
+    Five people toss a coin for each of 40 items; a sixth does not look and always says yes.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from hocal.independence import check_annotations
+    >>> coins = np.random.default_rng(0).integers(0, 2, (40, 5))
+    >>> labels = np.where(np.column_stack([coins, np.ones(40)]), "yes", "no")
+    >>> table = pd.DataFrame({"item": np.repeat(np.arange(40), 6), "label": labels.ravel()})
+    >>> table["person"] = list("ABCDEF") * 40
+    >>> check = check_annotations(table, item="item", label="label", annotator="person", random_state=0)
+    >>> check
+    AnnotationCheck(240 judgements of 40 items by 6 annotators: warnings about annotators, single annotators)
+    >>> check.annotators.overused[5], (check.annotators.p_value_holm <= 0.05).tolist(), check.panel_size
+    ('yes', [False, False, False, False, False, True], 6)
+    """
+    alpha = check_fraction(alpha, "alpha")
+    n_deals = check_integer(n_resamples, "n_resamples", minimum=1)
+    generator = check_random_state(random_state)
+    everything = read_votes(
+        table, item=item, label=label, annotator=annotator, time=time, classes=classes, missing=missing
+    )
+    votes, repeats = set_repeats_aside(everything, generator)
+    n_annotators, n_classes = len(votes.annotators), len(votes.classes)
+    layout = lay_out(votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes)
+    within = compare_within_items(layout, n_resamples=n_deals, generator=generator)
+    drift = None
+    if votes.time is not None:
+        drift = compare_halves(layout, votes.time[layout.place], n_resamples=n_deals, generator=generator)
+    effects = _effects(votes, layout, drift)
+    sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
+    per_item = np.bincount(votes.item)
+    panel_size = n_annotators if per_item.min() == n_annotators > 1 else None
+    order = None if drift is None else _order(within, drift, votes)
+    findings = [
+        about_labels(votes.n_items, int(np.count_nonzero(per_item < 2)), n_annotators),
+        about_repeats(repeats),
+        about_annotators(within.class_use, within.dissent, alpha),
+        about_single_annotators(*_count_found(effects, alpha), alpha),
+        *([] if order is None else [about_order(within, order.n_ties, alpha)]),
+        *([] if drift is None else [about_drift(drift, alpha)]),
+        about_sharing(sharing, panel_size, alpha),
+    ]
+    return AnnotationCheck(
+        **_work(everything, votes),
+        repeats=repeats,
+        class_use=within.class_use,
+        dissent=within.dissent,
+        annotators=effects,
+        order=order,
+        sharing=sharing,
+        panel_size=panel_size,
+        alpha=alpha,
+        findings=tuple(findings),
+    )
+
+
+def _work(everything: Votes, votes: Votes) -> dict[str, Any]:
+    """Tell who did how much."""
+    activity = np.sort(np.bincount(everything.annotator))
+    shares = activity / activity.sum()
+    return {
+        "n_judgements": len(everything),
+        "n_items": votes.n_items,
+        "n_annotators": len(votes.annotators),
+        "n_missing": votes.n_missing,
+        "classes": votes.classes,
+        "labels_per_item": _summarise(np.bincount(everything.item)),
+        "annotators_per_item": _summarise(np.bincount(votes.item)),
+        "items_per_annotator": _summarise(np.bincount(votes.annotator)),
+        "busiest_share": float(shares[-math.ceil(len(shares) / 10) :].sum()),
+        "n_effective_annotators": float(1 / (shares @ shares)),
+    }
+
+
+def _order(within: WithinItems, drift: Drift, votes: Votes) -> OrderEffects:
+    time = np.asarray(votes.time)
+    _, counts = np.unique(votes.item * (time.max() + 1) + time, return_counts=True)
+    return OrderEffects(
+        agreement=within.agreement,
+        expected_agreement=within.expected_agreement,
+        agreement_p_value=within.agreement_p_value,
+        shift=tuple(within.shift.tolist()),
+        shift_p_value=within.shift_p_value,
+        drift_ratio=drift.ratio,
+        drift_p_value=drift.p_value,
+        n_ties=int(counts[counts > 1].sum()),
+    )
+
+
+def _effects(votes: Votes, layout: Layout, drift: Drift | None) -> AnnotatorEffects:
+    n_annotators = len(votes.annotators)
+    compared = np.bincount(votes.item)[votes.item] > 1
+    preference = preferences(layout, np.bincount(votes.annotator[compared], minlength=n_annotators))
+    p_values, nothing = annotator_p_values(layout), np.full(n_annotators, np.nan)
+    return AnnotatorEffects(
+        annotator=votes.annotators,
+        n_items=np.bincount(votes.annotator),
+        n_informative=np.bincount(layout.annotator, minlength=n_annotators),
+        distance=preference.distance,
+        overused=_names(preference.overused, votes.classes),
+        overuse=preference.overuse,
+        underused=_names(preference.underused, votes.classes),
+        underuse=preference.underuse,
+        dissent=preference.dissent,
+        expected_dissent=preference.expected_dissent,
+        p_value=p_values,
+        p_value_holm=adjust_holm(p_values),
+        p_value_fdr=adjust_fdr(p_values),
+        drift=nothing if drift is None else drift.change,
+        drift_p_value=nothing if drift is None else drift.adjusted_p_value,
+    )
+
+
+def _names(numbers: Integers, classes: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(None if number < 0 else classes[number] for number in numbers.tolist())
+
+
+def _count_found(effects: AnnotatorEffects, alpha: float) -> tuple[int, int, int]:
+    """Return how many annotators stand out by Holm's and by Benjamini and Hochberg's rule, and how many were tested."""
+    return (
+        int(np.count_nonzero(effects.p_value_holm <= alpha)),
+        int(np.count_nonzero(effects.p_value_fdr <= alpha)),
+        int(np.count_nonzero(~np.isnan(effects.p_value))),
+    )
+
+
+def _summarise(numbers: Integers) -> Summary:
+    return Summary(*(float(f(numbers)) for f in (np.min, np.median, np.mean, np.max)))
