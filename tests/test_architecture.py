@@ -8,6 +8,7 @@ import pytest
 FLOW = [
     "_files",
     "_frames",
+    "_html",
     "_tables",
     "_validation",
     "entropy",
@@ -46,6 +47,7 @@ FLOW = [
     "datasets",
     "torch",
     "plot",
+    "report",
     "__init__",
 ]
 LATE = {"decomposition": {"torch"}}  # `decompose` hands tensors to the extra, once somebody has made one

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from hocal import certificates
+from hocal._html import FittedInNotebooks, fitted_table
 from hocal._validation import check_choice, check_counts, check_integer, check_same_length, check_simplex
 from hocal.certificates import Certificate
 from hocal.decomposition import Decomposition, decompose
@@ -33,7 +34,7 @@ Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
 
 
-class SnapshotCalibrator(BaseEstimator):
+class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     """Turn predictions and a few labels an item into mixtures that tell disagreement from ignorance.
 
     Items are sorted into cells by their prediction. For each cell the distribution of the true label
@@ -216,6 +217,12 @@ class SnapshotCalibrator(BaseEstimator):
             snapshot_size=self.diagnostics_.get("k"),
             source=self.source_,
         )
+
+    def _fitted_html(self) -> str:
+        if not hasattr(self, "cell_mixtures_"):
+            return ""
+        parts = decompose(self.cell_mixtures_, panel_size=self.panel_size)
+        return fitted_table(self.statistics_, parts.as_dict(), n_borrowed=int((self.source_ != "cell").sum()))
 
     def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
         where = self.partition_.assign(p, cells)

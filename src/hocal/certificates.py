@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hocal._frames import to_frame
+from hocal._html import fold, table
 from hocal._validation import check_choice, check_fraction
 from hocal.cell_epsilon import cell_epsilon, set_coverage, smallest_totals
 from hocal.cell_intervals import Advice, Sample, advise, cell_intervals, estimator_sizes
@@ -26,6 +27,7 @@ Integers = NDArray[np.int64]
 QUANTITIES = ("predictive", "aleatoric", "epistemic")
 ENTROPIES = ("shannon", "brier")
 _BLOCK_ITEMS = 400  # fewest items whose cells advise each other
+_SHOWN_CELLS = 20  # in a notebook, the largest first
 _MAX_BLOCKS, _FOLDS = 12, 4  # each fold of each block costs two linear programs
 
 _ASSUMPTIONS = (
@@ -118,10 +120,25 @@ class Certificate:
         lower, upper = self.interval("aleatoric")
         filled = self.n_items > 0
         width = f"{np.mean((upper - lower)[filled]):.3g} nats" if filled.any() else "none"
-        return (
+        return fold(
             f"Certificate({self.confidence:g} for {scope}, {int(filled.sum())} of {len(self)} cells, "
             f"{self.n_items.sum()} items, mean width of aleatoric {width})"
         )
+
+    def _repr_html_(self) -> str:
+        largest = np.argsort(-self.n_items, kind="stable")[:_SHOWN_CELLS]
+        rows = [
+            (
+                cell,
+                self.n_items[cell],
+                self.k[cell],
+                *(self._entry(cell, quantity, "shannon") for quantity in QUANTITIES),
+            )
+            for cell in largest[self.n_items[largest] > 0]
+        ]
+        filled, scope = int((self.n_items > 0).sum()), "all cells at once" if self.simultaneous else "each cell"
+        caption = f"Certificate with confidence {self.confidence:g} for {scope}: {len(rows)} of {filled} cells, in nats"
+        return table(caption, ["items", "k", *QUANTITIES], rows, note=" ".join(self.assumptions))
 
     def interval(self, quantity: str, entropy: str = "shannon") -> tuple[Array, Array]:
         """Return the lower and upper limits of each cell; NaN for a cell without items."""

@@ -16,6 +16,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from hocal._html import FittedInNotebooks
 from hocal._validation import check_counts, check_integer, check_same_length
 from hocal.calibration import SnapshotCalibrator
 from hocal.certificates import Certificate
@@ -46,7 +47,7 @@ Array = NDArray[np.float64]
 _CROSS_FITTED = "The final model behaves like the models of the folds, whose predictions were calibrated."
 
 
-class HigherOrderCalibratedClassifier(ClassifierMixin, BaseEstimator):
+class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEstimator):
     """Classify, and tell what people disagree about from what the model does not know.
 
     Wraps a classifier and calibrates it with a `SnapshotCalibrator`. No item calibrates a model that was
@@ -272,6 +273,9 @@ class HigherOrderCalibratedClassifier(ClassifierMixin, BaseEstimator):
                 "Use SnapshotCalibrator, which takes cells=, on the classifier's predictions."
             )
         return SnapshotCalibrator(self.partition, method=self.method, k=self.k, panel_size=self.panel_size)
+
+    def _fitted_html(self) -> str:
+        return self.calibrator_._fitted_html() if hasattr(self, "calibrator_") else ""
 
     def _fitted(self) -> SnapshotCalibrator:
         check_is_fitted(self, "calibrator_")

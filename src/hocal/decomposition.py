@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hocal._frames import to_frame
+from hocal._html import bar, fold, table
 from hocal._validation import check_choice, check_integer, check_same_length
 from hocal.entropy import Entropy, Separable, get_entropy
 from hocal.mixtures import Mixtures
@@ -64,10 +65,21 @@ class Decomposition:
 
     def __repr__(self) -> str:
         means = {name: f"{np.mean(values):.4g}" if len(self) else "nan" for name, values in self.as_dict().items()}
-        return (
+        return fold(
             f"Decomposition({len(self)} item{'s' * (len(self) != 1)}, mean predictive {means['predictive']} = "
             f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}, {self.entropy}, {self.kind})"
         )
+
+    def _repr_html_(self) -> str:
+        if not len(self):
+            return table(f"Decomposition of 0 items, {self.entropy}, {self.kind}", [], [])
+        rows = [
+            (name, *(f"{value:.4g}" for value in (part.mean(), *np.quantile(part, [0.1, 0.5, 0.9]), part.max())))
+            for name, part in self.as_dict().items()
+        ]
+        caption = f"Decomposition of {len(self):,} item{'s' * (len(self) != 1)}, {self.entropy}, {self.kind}"
+        heads = ["mean", "10%", "median", "90%", "max"]
+        return table(caption, heads, rows, before=bar(float(self.aleatoric.mean()), float(self.epistemic.mean())))
 
     def as_dict(self) -> dict[str, Array]:
         """Return the three parts by name."""

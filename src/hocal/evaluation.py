@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hocal._html import fold, table
 from hocal._validation import (
     check_cells,
     check_choice,
@@ -73,10 +74,20 @@ class CalibrationError:
     predictor: Predictor = "mixture"
 
     def __repr__(self) -> str:
-        return (
+        return fold(
             f"CalibrationError(k={self.k}, {int((self.n_items > 0).sum())} cells, mean {self.mean:.3g} "
             f"(by chance {self.noise_floor:.3g}, p = {self.p_value:.3g}), max {self.max:.3g})"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("mean over items", f"{self.mean:.3g}", f"{self.noise_floor:.3g}", f"{self.p_value:.3g}"),
+            ("worst cell", f"{self.max:.3g}", f"{self.noise_floor_max:.3g}", ""),
+        ]
+        caption = (
+            f"Calibration error with k={self.k} in {int((self.n_items > 0).sum())} cells; 0 is perfect, 2 the worst"
+        )
+        return table(caption, ["distance", "by chance", "p-value"], rows)
 
     @property
     def max(self) -> float:

@@ -1,0 +1,11 @@
+"""Reports: what a model's uncertainty is made of, whether to trust the numbers, and where to act.
+
+`summarise` computes one typed dict of plain values; `Report` renders it as a page that works from a file without
+a network, as Markdown or as JSON. The page needs the extra ``app``, the rest does not.
+"""
+
+from hocal.report._report import Report
+from hocal.report._schema import Summary
+from hocal.report._summary import summarise
+
+__all__ = ["Report", "Summary", "summarise"]

@@ -1,0 +1,284 @@
+"""The summary behind a report: one typed dict of plain values, which every output format renders."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+__all__ = [
+    "Calibration",
+    "Card",
+    "CellRow",
+    "CertificatePart",
+    "Check",
+    "CheckFinding",
+    "Confusion",
+    "Data",
+    "Distribution",
+    "Gallery",
+    "Image",
+    "ItemRow",
+    "Leaders",
+    "MapPoint",
+    "Parts",
+    "Planning",
+    "Standing",
+    "Summary",
+    "Text",
+    "Trust",
+    "WidthRow",
+]
+
+Standing = Literal["aleatoric", "epistemic"]
+Interval = list[float]
+
+
+class Data(TypedDict):
+    """What was looked at."""
+
+    n_items: int  #: items of the report
+    n_classes: int
+    classes: list[str]  #: names
+    n_cells: int  #: of the partition, empty ones included
+    n_cells_used: int  #: cells that hold an item of the report
+    partition: str  #: how items were sorted into cells
+    method: str  #: how mixtures were estimated
+    panel_size: int | None  #: aleatoric uncertainty is what a panel of so many shows; None: the label distribution's
+    calibration_items: int
+    calibration_labels: int
+    fewest_labels: int  #: of a calibration item
+    most_labels: int  #: of a calibration item
+
+
+class Distribution(TypedDict):
+    """How a number is spread over the items."""
+
+    mean: float
+    low: float  #: a tenth of the items is below
+    median: float
+    high: float  #: a tenth of the items is above
+    maximum: float
+
+
+class MapPoint(TypedDict):
+    """One cell, or one square of near cells, on the map of aleatoric and epistemic uncertainty."""
+
+    name: str
+    n_cells: int
+    n_items: int
+    aleatoric: float
+    epistemic: float
+    standing: Standing
+
+
+class Parts(TypedDict):
+    """What the uncertainty of the model is made of, in nats; predictive = aleatoric + epistemic."""
+
+    predictive: Distribution
+    aleatoric: Distribution
+    epistemic: Distribution
+    epistemic_share: float | None  #: of the predictive mean; None where that is 0
+    maximum: float  #: the largest possible value, log n_classes
+    edges: list[float]  #: of the bins of the histograms below
+    aleatoric_histogram: list[int]  #: items in each bin
+    epistemic_histogram: list[int]
+    map: list[MapPoint]
+
+
+class Calibration(TypedDict):
+    """Predictions against held-out labels."""
+
+    n_items: int  #: items measured
+    n_available: int  #: items with at least k labels, of which at most a fixed number is measured
+    k: int  #: labels in a snapshot
+    mean: float  #: distance between predicted and observed snapshots, from 0 to 2, items weighing the same
+    worst: float  #: the same in the worst cell
+    noise_floor: float  #: what `mean` would be for perfect predictions
+    excess: float  #: mean less noise floor
+    p_value: float  #: chance of such a mean for perfect predictions
+    predicted_disagreement: float | None  #: chance that two people give an item different labels
+    observed_disagreement: float | None  #: how often they do; None without items with two labels
+    aleatoric_error: float | None  #: nats, against label histograms; None where they hold too few labels
+    median_labels: float  #: labels of a measured item
+
+
+class CertificatePart(TypedDict):
+    """What is proved about the cells, whatever the data look like, if the assumptions hold."""
+
+    confidence: float
+    simultaneous: bool  #: for all cells at once, or each on its own
+    n_cells: int  #: cells with calibration items
+    n_vacuous: int  #: of them, those whose aleatoric interval says nothing
+    n_outside: int  #: of them, those whose estimate lies outside its own interval
+    mean_width: float | None  #: of the aleatoric interval, items of the report weighing the same; None without any
+    informed_share: float  #: share of the items in a cell with an aleatoric interval that says something
+    assumptions: list[str]
+
+
+class CheckFinding(TypedDict):
+    """One thing that a check of the annotations found."""
+
+    topic: str
+    severity: str  #: "ok", "note" or "warning"
+    message: str
+    action: str
+
+
+class Check(TypedDict):
+    """What `hocal.check_annotations` says about the independence of the labels."""
+
+    n_judgements: int
+    n_items: int
+    n_annotators: int
+    findings: list[CheckFinding]
+
+
+class Trust(TypedDict):
+    """How far the numbers can be trusted."""
+
+    calibration: Calibration | None  #: None without held-out labels
+    certificate: CertificatePart
+    borrowed_cells: int  #: cells in use that had no calibration items
+    borrowed_items: int  #: items in them
+    check: Check | None  #: None where the annotations were not checked
+
+
+class Confusion(TypedDict):
+    """Two classes between which people disagree."""
+
+    first: str
+    second: str
+    share: float  #: of all disagreeing pairs of labels
+    rate: float  #: of all pairs of labels
+
+
+class CellRow(TypedDict):
+    """One cell: items with alike predictions, which share their uncertainty."""
+
+    cell: int
+    name: str
+    n_items: int  #: items of the report
+    calibration_items: int
+    calibration_labels: int
+    source: str  #: whose calibration items were used: "cell", "neighbours" or "pool"
+    predictive: float
+    aleatoric: float
+    epistemic: float
+    aleatoric_interval: Interval | None  #: certified; None without calibration items
+    aleatoric_vacuous: bool  #: the interval is the whole possible range
+    aleatoric_inside: bool  #: the estimate lies in it
+    epistemic_interval: Interval | None
+    epistemic_vacuous: bool
+    aleatoric_share: float  #: of the aleatoric uncertainty of all items
+    epistemic_share: float
+    standing: Standing  #: in which of the two this cell stands out more, compared with the others
+    error: float | None  #: distance of predicted and observed snapshots
+    noise_floor: float | None  #: what it would be for perfect predictions
+    p_value: float | None
+    predicted_disagreement: float  #: chance that two people give an item different labels
+    observed_disagreement: float | None
+    confusion: Confusion | None  #: the two classes that calibration labels confuse most
+
+
+class Leaders(TypedDict):
+    """The cells to act on: of those with labels of their own and not too few items, the most uncertain."""
+
+    epistemic: list[CellRow]
+    aleatoric: list[CellRow]
+
+
+class ItemRow(TypedDict):
+    """One item, with the uncertainty of its cell."""
+
+    item: str  #: its name
+    row: int  #: its place in the data
+    cell: int
+    cell_name: str
+    prediction: str  #: the most likely class
+    probability: float  #: as the model said
+    calibrated: list[tuple[str, float]]  #: up to three classes with their calibrated probability
+    labels: list[tuple[str, int]] | None  #: up to three classes with their held-out labels
+    n_labels: int
+    predictive: float
+    aleatoric: float
+    epistemic: float
+    standing: Standing
+
+
+class Image(TypedDict):
+    """A picture inside the page."""
+
+    source: str  #: data: address of a PNG
+    width: int
+    height: int
+    pixelated: bool  #: so small that it is to be enlarged with sharp pixels
+
+
+class Text(TypedDict):
+    """The beginning of a text."""
+
+    text: str
+    n_cut: int  #: characters left out
+
+
+class Card(TypedDict):
+    """One item of a gallery."""
+
+    item: ItemRow
+    image: Image | None
+    text: Text | None
+
+
+class Gallery(TypedDict):
+    """Items that stand out in one kind of uncertainty."""
+
+    standing: Standing
+    n_items: int  #: items that stand out in it
+    cards: list[Card]
+
+
+class WidthRow(TypedDict):
+    """How closely a cell would be certified with more labels, in nats."""
+
+    name: str
+    n_items: int  #: calibration items now
+    k: int  #: labels of an item now
+    now: float  #: certified width
+    twice_items: float  #: foretold for twice the items
+    four_times_items: float
+    twice_labels: float  #: foretold for the same items with twice the labels
+
+
+class BudgetRow(TypedDict):
+    """One way to spend a budget of labels."""
+
+    k: int
+    n_items: int
+    error: float  #: expected error of aleatoric uncertainty, nats
+    standard_error: float
+
+
+class Planning(TypedDict):
+    """What more labels would bring."""
+
+    widths: list[WidthRow]
+    budget: int  #: labels of the simulated new study
+    splits: list[BudgetRow]
+    best_k: int
+
+
+class Summary(TypedDict):
+    """Everything that a report says."""
+
+    format: str
+    hocal: str  #: version
+    title: str
+    unit: str
+    data: Data
+    parts: Parts
+    trust: Trust
+    cells: list[CellRow]  #: those that hold most of the uncertainty
+    leaders: Leaders
+    confusions: list[Confusion]
+    items: list[ItemRow]
+    galleries: list[Gallery]
+    planning: Planning | None

@@ -1,0 +1,125 @@
+// Sorting, filtering, details and the theme. Without this script the page still shows everything.
+"use strict";
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  document.documentElement.classList.add("js");
+
+  // Tables: sort by any column, keep the rows that match, show the first rows until asked for all.
+  for (const table of all("table[data-preview]")) {
+    const body = table.tBodies[0];
+    const original = [...body.rows];
+    const preview = Number(table.dataset.preview);
+    const search = document.querySelector(`[data-filter="${table.id}"]`);
+    const standing = document.querySelector(`[data-standing="${table.id}"]`);
+    const status = document.querySelector(`[data-status="${table.id}"]`);
+    const more = document.querySelector(`[data-more="${table.id}"]`);
+    const text = new Map(original.map((row) => [row, row.textContent.toLowerCase()]));
+    let open = false;
+
+    const show = () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const fits = (row) =>
+        (!standing.value || row.dataset.standingOf === standing.value) &&
+        words.every((word) => text.get(row).includes(word));
+      const found = [...body.rows].filter(fits);
+      const shown = new Set(open ? found : found.slice(0, preview));
+      for (const row of body.rows) row.hidden = !shown.has(row);
+      const total = original.length.toLocaleString("en");
+      const noun = status.dataset.noun;
+      status.textContent =
+        found.length === original.length ? `${total} ${noun}` : `${found.length.toLocaleString("en")} of ${total} ${noun}`;
+      more.hidden = found.length <= preview;
+      more.textContent = open ? `Show the first ${preview}` : `Show all ${found.length.toLocaleString("en")}`;
+      more.setAttribute("aria-expanded", String(open));
+    };
+
+    const key = (row, column, kind) => {
+      const cell = row.cells[column];
+      if (kind !== "number") return cell.textContent.trim().toLowerCase();
+      return cell.dataset.value === "" ? NaN : Number(cell.dataset.value);
+    };
+    const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b);
+
+    for (const button of all("button.sort", table)) {
+      button.addEventListener("click", () => {
+        const head = button.closest("th");
+        const kind = button.dataset.kind;
+        const first = kind === "number" ? "descending" : "ascending";
+        const second = kind === "number" ? "ascending" : "descending";
+        const now = head.getAttribute("aria-sort") === first ? second : first;
+        for (const other of all("th[aria-sort]", table)) other.setAttribute("aria-sort", "none");
+        head.setAttribute("aria-sort", now);
+        const sign = now === "ascending" ? 1 : -1;
+        const keyed = original.map((row) => [key(row, head.cellIndex, kind), row]);
+        keyed.sort(([a], [b]) => {
+          const missing = Number(Number.isNaN(a)) - Number(Number.isNaN(b)); // rows without a number stay last
+          return missing || (Number.isNaN(a) ? 0 : sign * compare(a, b));
+        });
+        body.append(...keyed.map(([, row]) => row));
+        show();
+      });
+    }
+    search.addEventListener("input", show);
+    standing.addEventListener("change", show);
+    more.addEventListener("click", () => {
+      open = !open;
+      show();
+    });
+    show();
+  }
+
+  // Drawings: one stop for the tab key, arrows move from dot to dot, the line below says what a dot is.
+  for (const figure of all("figure.chart")) {
+    const dots = all("circle.dot", figure);
+    const readout = figure.querySelector(".readout");
+    if (!dots.length) continue;
+    const hint = readout.textContent;
+    const say = (dot) => {
+      readout.textContent = dot.getAttribute("aria-label");
+      for (const other of dots) other.classList.toggle("chosen", other === dot);
+    };
+    const forget = () => {
+      readout.textContent = hint;
+      for (const dot of dots) dot.classList.remove("chosen");
+    };
+    const across = [...dots].sort((a, b) => a.cx.baseVal.value - b.cx.baseVal.value);
+    const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
+    for (const dot of dots) {
+      dot.addEventListener("pointerenter", () => say(dot));
+      dot.addEventListener("pointerleave", forget);
+      dot.addEventListener("focus", () => say(dot));
+      dot.addEventListener("blur", forget);
+      dot.addEventListener("keydown", (event) => {
+        if (!(event.key in steps)) return;
+        event.preventDefault();
+        const next = across[(across.indexOf(dot) + steps[event.key] + across.length) % across.length];
+        dot.tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+      });
+    }
+  }
+
+  // The theme follows the system until the button is pressed.
+  const theme = document.getElementById("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+  const paint = () => {
+    theme.setAttribute("aria-pressed", String(isDark()));
+  };
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    paint();
+  });
+  dark.addEventListener("change", paint);
+  paint();
+
+  document.getElementById("download").addEventListener("click", () => {
+    const blob = new Blob([document.getElementById("summary").textContent], { type: "application/json" });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = "hocal-report.json";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+})();
