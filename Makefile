@@ -19,19 +19,21 @@ help:
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable ".[app]"
 	touch $@
 
 $(VENV)/dev: $(VENV)/core
 	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --editable ".[dev]"
+	# For the axe.min.js it carries, which checks the page for accessibility; what it depends on is not used.
+	$(BIN)/pip install --quiet --no-deps axe-playwright-python==0.1.8
 	touch $@
 
 demo: $(VENV)/core
-	$(BIN)/python examples/xray.py
+	$(BIN)/hocal demo --force
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

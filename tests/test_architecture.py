@@ -48,6 +48,8 @@ FLOW = [
     "torch",
     "plot",
     "report",
+    "demo",
+    "cli",
     "__init__",
 ]
 LATE = {"decomposition": {"torch"}}  # `decompose` hands tensors to the extra, once somebody has made one

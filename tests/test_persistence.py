@@ -8,6 +8,7 @@ from safetensors.numpy import load_file, save_file
 from scipy import sparse
 
 import hocal
+from hocal.persistence import read_notes
 
 GENERATOR = np.random.default_rng(11)
 PREDICTIONS = GENERATOR.dirichlet(np.full(3, 0.6), size=200)
@@ -134,3 +135,45 @@ def test_a_callable_partition_is_refused(tmp_path: Path) -> None:
 def test_a_generator_as_seed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`calibrator` must have plain parameters"):
         hocal.save(fitted(random_state=np.random.default_rng(0)), tmp_path / "model.hocal")
+
+
+def test_notes_come_back_as_they_were(tmp_path: Path) -> None:
+    notes = {"classes": '["chat", "été"]', "item": "image"}
+    hocal.save(fitted(), tmp_path / "model.hocal", notes=notes)
+
+    assert read_notes(tmp_path / "model.hocal") == notes
+
+
+def test_a_file_without_notes_has_none(tmp_path: Path) -> None:
+    hocal.save(fitted(), tmp_path / "model.hocal")
+
+    assert read_notes(tmp_path / "model.hocal") == {}
+
+
+def test_notes_do_not_change_the_calibrator(tmp_path: Path) -> None:
+    hocal.save(fitted(), tmp_path / "model.hocal", notes={"item": "image"})
+
+    loaded = hocal.load(tmp_path / "model.hocal")
+
+    assert (loaded.predict_proba(PREDICTIONS) == fitted().predict_proba(PREDICTIONS)).all()
+
+
+def test_altered_notes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.hocal"
+    hocal.save(fitted(), path, notes={"item": "image"})
+    path.write_bytes(path.read_bytes().replace(b"image", b"imago"))
+
+    with pytest.raises(ValueError, match="wrong checksum"):
+        read_notes(path)
+
+
+def test_notes_of_another_file_are_refused(tmp_path: Path) -> None:
+    save_file({"x": np.zeros(3)}, tmp_path / "other.safetensors")
+
+    with pytest.raises(ValueError, match=r"`path` must name a file written by hocal\.save"):
+        read_notes(tmp_path / "other.safetensors")
+
+
+def test_notes_other_than_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`notes` must map str to str, got 'k': 3\."):
+        hocal.save(fitted(), tmp_path / "model.hocal", notes={"k": 3})  # type: ignore[dict-item]

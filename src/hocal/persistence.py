@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from hocal.mixtures import Mixtures
 from hocal.partition import CellLayout, Partition
 from hocal.statistics import CellStatistics, Histogram
 
-__all__ = ["load", "save"]
+__all__ = ["load", "read_notes", "save"]
 
 FORMAT, VERSION = "hocal-calibrator", 1
 _PARTITIONS = (
@@ -36,7 +37,9 @@ _SOURCES = ("cell", "neighbours", "pool")
 Tensors = dict[str, NDArray[Any]]
 
 
-def save(calibrator: SnapshotCalibrator, path: str | os.PathLike[str]) -> None:
+def save(
+    calibrator: SnapshotCalibrator, path: str | os.PathLike[str], *, notes: Mapping[str, str] | None = None
+) -> None:
     """Write a fitted calibrator to a file, whole or not at all.
 
     Parameters
@@ -46,6 +49,9 @@ def save(calibrator: SnapshotCalibrator, path: str | os.PathLike[str]) -> None:
         `random_state`.
     path : str or path
         Where to write; an existing file is replaced once the new one is complete.
+    notes : mapping from str to str, optional
+        Whatever else should travel with the calibrator, such as the names of the classes; `read_notes` gives
+        them back, and the checksum of the file covers them.
 
     Examples
     --------
@@ -66,7 +72,7 @@ def save(calibrator: SnapshotCalibrator, path: str | os.PathLike[str]) -> None:
             "HigherOrderCalibratedClassifier save calibrator_, and the base estimator with its own tools."
         )
     tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(calibrator).items()}
-    metadata = {"format": FORMAT, "version": str(VERSION), "header": _header(calibrator)}
+    metadata = {"format": FORMAT, "version": str(VERSION), "header": _header(calibrator, _check_notes(notes or {}))}
     metadata["checksum"] = _checksum(tensors, metadata["header"])
     write_atomically(Path(path), to_bytes(tensors, metadata))
 
@@ -91,6 +97,39 @@ def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:
     Traceback (most recent call last):
     FileNotFoundError: No calibrator at missing.hocal.
     """
+    return _rebuild(*_read_checked(path))
+
+
+def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read the notes that were saved with a calibrator.
+
+    Parameters
+    ----------
+    path : str or path
+        A file written by `save`; refused for the same reasons as by `load`.
+
+    Returns
+    -------
+    dict
+        The notes; empty when there were none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import hocal
+    >>> from hocal.persistence import read_notes
+    >>> calibrator = hocal.SnapshotCalibrator().fit([[0.4, 0.6]] * 4, [[1, 1]] * 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hocal.save(calibrator, f"{folder}/model.hocal", notes={"classes": "cat, dog"})
+    ...     read_notes(f"{folder}/model.hocal")
+    {'classes': 'cat, dog'}
+    """
+    notes: dict[str, str] = _read_checked(path)[0].get("notes", {})
+    return notes
+
+
+def _read_checked(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
+    """Return the header and the arrays of a file after checking that `save` wrote all of it."""
     metadata, tensors = _read(Path(path))
     if metadata.get("format") != FORMAT:
         raise ValueError(f"`path` must name a file written by hocal.save, got another safetensors file, {path}.")
@@ -101,11 +140,18 @@ def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:
         )
     if metadata.get("checksum") != _checksum(tensors, metadata.get("header", "")):
         raise ValueError(f"`path` must name an unaltered file, got a wrong checksum in {path}. Save it again.")
-    return _rebuild(json.loads(metadata["header"]), tensors)
+    return json.loads(metadata["header"]), tensors
 
 
-def _header(calibrator: SnapshotCalibrator) -> str:
-    """Return parameters of calibrator and partition as JSON."""
+def _check_notes(notes: Mapping[str, str]) -> dict[str, str]:
+    for key, value in notes.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ValueError(f"`notes` must map str to str, got {key!r}: {value!r}. Turn values into text first.")
+    return dict(notes)
+
+
+def _header(calibrator: SnapshotCalibrator, notes: dict[str, str]) -> str:
+    """Return parameters of calibrator and partition as JSON, and the notes where there are any."""
     partition = calibrator.partition_
     if type(partition).__name__ not in _PARTITIONS:
         raise ValueError(f"`calibrator` must have a partition of hocal to be saved, got {partition!r}.")
@@ -117,6 +163,7 @@ def _header(calibrator: SnapshotCalibrator) -> str:
                 "partition": {"class": type(partition).__name__, "parameters": partition.get_params()},
                 "shape": [partition.n_classes_, partition.n_cells_],
                 "diagnostics": calibrator.diagnostics_,
+                **({"notes": notes} if notes else {}),
             },
             sort_keys=True,
         )

@@ -1,0 +1,170 @@
+"""`hocal fit`: labels and predictions in, a model file and a summary out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hocal.cli import _options as options
+from hocal.cli._items import read_items
+from hocal.cli._messages import working
+from hocal.cli._models import model_notes
+from hocal.cli._options import split_list
+from hocal.cli._outputs import output_file, print_json, print_table
+from hocal.cli._tables import Probabilities, open_engine, open_labels, open_probabilities, same_items
+
+if TYPE_CHECKING:
+    from hocal import CellStatistics, SnapshotCalibrator
+    from hocal.partition import Partition
+
+
+def fit(
+    labels: options.LabelsFile,
+    probabilities: options.ProbabilitiesFile,
+    output: options.Output,
+    item: options.Item,
+    label: options.Label = None,
+    annotator: options.Annotator = None,
+    count_columns: options.CountColumns = None,
+    classes: options.Classes = None,
+    probability_columns: options.ProbabilityColumns = None,
+    cell: options.Cell = None,
+    names: options.Names = None,
+    probability_names: options.ProbabilityNames = None,
+    partition: Annotated[
+        str, typer.Option(help="How items become cells: top-label, or uniform for two classes.")
+    ] = "top-label",
+    n_slices: Annotated[int, typer.Option(help="Slices of the top probability, for top-label.")] = 10,
+    n_bins: Annotated[int, typer.Option(help="Bins of the probability of the second class, for uniform.")] = 10,
+    n_cells: Annotated[int | None, typer.Option(help="Number of cells, with --cell.")] = None,
+    method: Annotated[str, typer.Option(help="deconvolved, or empirical for the paper's method.")] = "deconvolved",
+    k: Annotated[int | None, typer.Option("--k", help="Snapshot size, for empirical.")] = None,
+    panel_size: Annotated[int | None, typer.Option(help="Report what a panel of so many annotators shows.")] = None,
+    missing: options.Missing = "error",
+    unknown: options.Unknown = "error",
+    duplicates: options.Duplicates = "error",
+    unlabelled: options.Unlabelled = "error",
+    unpredicted: options.Unpredicted = "error",
+    engine: Annotated[str, typer.Option(help="Where the tables are joined and counted: duckdb or spark.")] = "duckdb",
+    spark_master: Annotated[
+        str | None, typer.Option(help="Spark to use: local[4], spark://host:7077 or sc://host; local by default.")
+    ] = None,
+    memory_limit: options.MemoryLimit = "2GB",
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Calibrate predictions on labels and save the model.
+
+    The model that made the predictions must not have been trained on these items. Without --classes the
+    classes are the names of the columns of probabilities; of a column of lists they are 0, 1, 2, ...
+
+    Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
+    """
+    import hocal
+
+    columns: dict[str, Any] = {"item": item, "annotator": annotator}
+    columns |= {"label": split_list(label) or [], "count_columns": split_list(count_columns) or []}
+    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
+    rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
+    with (
+        output_file(output, force=force) as temporary,
+        open_engine(engine, memory_limit=memory_limit, spark_master=spark_master) as read,
+    ):
+        declared = split_list(classes)
+        predictions = open_probabilities(
+            read,
+            probabilities,
+            item=item,
+            columns=split_list(probability_columns),
+            n_classes=None if declared is None else len(declared),
+            cell=cell,
+            names=split_list(probability_names),
+        )
+        order = predictions.classes if declared is None else declared
+        cells = _partition(partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell)
+        with working("Counting labels in cells"):
+            held = open_labels(read, labels, names=split_list(names), **columns)
+            statistics = _statistics(held, predictions, order, cells, cell, columns, rules)
+        with working("Fitting"):
+            calibrator = hocal.SnapshotCalibrator(cells, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
+            calibrator.fit_statistics(statistics)
+        notes = model_notes(classes=order, item=item, probability_columns=predictions.given, cell=cell)
+        hocal.save(calibrator, temporary, notes=notes)
+    summary = {"model": output, **_summarise(calibrator), "classes": order}
+    if as_json:
+        print_json(summary)
+    else:
+        print_table("Fitted", {**summary, "classes": ", ".join(order)})
+
+
+def _partition(
+    name: str, n_classes: int, *, n_slices: int, n_bins: int, n_cells: int | None, cell: str | None
+) -> Partition:
+    """Return the partition that the options describe, fitted; none of these learns from predictions."""
+    import hocal
+
+    if (cell is None) != (n_cells is None):
+        raise ValueError("`--cell` and `--n-cells` must be given together.")
+    partitions: dict[str, Partition] = {
+        "top-label": hocal.TopLabelPartition(n_slices),
+        "uniform": hocal.UniformPartition(n_bins),
+    }
+    if name not in partitions:
+        raise ValueError(f"`--partition` must be one of {', '.join(partitions)}, got {name!r}.")
+    chosen = partitions[name] if n_cells is None else hocal.PrecomputedPartition(n_cells)
+    return chosen.fit([[1 / n_classes] * n_classes])
+
+
+def _statistics(
+    labels: Any,
+    predictions: Probabilities,
+    classes: Sequence[str],
+    partition: Partition,
+    cell: str | None,
+    columns: dict[str, Any],
+    rules: dict[str, str],
+) -> CellStatistics:
+    """Count labels in cells inside the engine; a table of counts, a row an item, fits in memory."""
+    from hocal.cell_tables import cell_statistics
+    from hocal.statistics import CellStatistics
+
+    if columns["count_columns"]:
+        items = read_items(labels, predictions, classes=classes, cell=cell, rules=rules, **columns)
+        where = partition.assign(items.probabilities, items.cells)
+        return CellStatistics.from_items(items.probabilities, items.counts, where, partition.layout_)
+    if not columns["label"]:
+        raise ValueError("`--label` or `--count-columns` must be given.")
+    first, second = same_items(labels, predictions.table, columns["item"])
+    return cell_statistics(
+        first,
+        second,
+        item=columns["item"],
+        label=columns["label"][0] if len(columns["label"]) == 1 else columns["label"],
+        annotator=columns["annotator"],
+        classes=classes,
+        probability_columns=predictions.columns,
+        partition=partition,
+        cell=cell,
+        **rules,
+    )
+
+
+def _summarise(calibrator: SnapshotCalibrator) -> dict[str, Any]:
+    """Return what was fitted, with uncertainty averaged over the calibration items."""
+    import hocal
+
+    statistics = calibrator.statistics_
+    parts = hocal.decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size).as_dict()
+    shares = statistics.n_items / statistics.n_items.sum()
+    return {
+        "n_items": int(statistics.n_items.sum()),
+        "n_labels": int(statistics.n_labels.sum()),
+        "n_cells": statistics.n_cells,
+        "n_filled_cells": int((statistics.n_items > 0).sum()),
+        "smallest_total": statistics.smallest_total,
+        "method": calibrator.method,
+        "partition": str(calibrator.partition_),
+        **{name: float(shares @ values) for name, values in parts.items()},
+    }

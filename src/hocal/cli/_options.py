@@ -1,0 +1,99 @@
+"""Arguments and options that several commands share, named as in the Python interface."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+_FILES = "CSV, TSV (.gz too) or Parquet; a pattern such as 'part-*.parquet' names many files."
+_LIST = "A,B,..."  # or JSON, for names with commas or quotes
+
+
+def split_list(text: str | None) -> list[str] | None:
+    """Return the entries of a list given as `a,b,"c, d"` or as JSON."""
+    if text is None:
+        return None
+    if text.lstrip().startswith("["):
+        try:
+            return [str(entry) for entry in json.loads(text)]
+        except json.JSONDecodeError as error:
+            raise ValueError(f"A list must be separated by commas or be JSON, got {text}: {error}.") from error
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def _text(help_: str, *names: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help_, metavar=metavar)
+
+
+LabelsFile: TypeAlias = Annotated[str, typer.Argument(metavar="LABELS", help=f"Table of labels. {_FILES}")]
+ProbabilitiesFile: TypeAlias = Annotated[
+    str, typer.Argument(metavar="PROBABILITIES", help=f"Table of predictions, a row an item. {_FILES}")
+]
+ModelFile: TypeAlias = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by `hocal fit`.")]
+Output: TypeAlias = Annotated[Path, _text("File to write.", "--output", "-o")]
+Force: TypeAlias = Annotated[bool, _text("Replace the output if it is there.", "--force")]
+AsJson: TypeAlias = Annotated[bool, _text("Print JSON for machines instead of a table.", "--json")]
+
+Item: TypeAlias = Annotated[str, _text("Column that tells the items apart.", "--item")]
+Label: TypeAlias = Annotated[
+    str | None, _text("Column with the labels, or one column for each annotator.", "--label", metavar=_LIST)
+]
+Annotator: TypeAlias = Annotated[
+    str | None, _text("Column that tells who judged, to find repeated judgements.", "--annotator")
+]
+CountColumns: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "Columns with the number of labels of each class, a row an item, instead of --label.",
+        "--count-columns",
+        metavar=_LIST,
+    ),
+]
+Classes: TypeAlias = Annotated[str | None, _text("Classes, in the order of their columns.", "--classes", metavar=_LIST)]
+Names: TypeAlias = Annotated[
+    str | None,
+    _text("Names of the columns of LABELS, when it is a CSV file without a header.", "--names", metavar=_LIST),
+]
+ProbabilityColumns: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "Columns with the probability of each class, or one column of lists.", "--probability-columns", metavar=_LIST
+    ),
+]
+ProbabilityNames: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "Names of the columns of PROBABILITIES, when it is a CSV file without a header.",
+        "--probability-names",
+        metavar=_LIST,
+    ),
+]
+Cell: TypeAlias = Annotated[str | None, _text("Column of PROBABILITIES with cell numbers.", "--cell")]
+
+_OF_MODEL = "By default as in the fit."
+ItemOfModel: TypeAlias = Annotated[str | None, _text(f"Column that tells the items apart. {_OF_MODEL}", "--item")]
+ColumnsOfModel: TypeAlias = Annotated[
+    str | None,
+    _text(
+        f"Columns with the probability of each class, or one column of lists. {_OF_MODEL}",
+        "--probability-columns",
+        metavar=_LIST,
+    ),
+]
+CellOfModel: TypeAlias = Annotated[str | None, _text(f"Column with cell numbers. {_OF_MODEL}", "--cell")]
+
+Missing: TypeAlias = Annotated[str, _text("Rows with a gap: error or drop.", "--missing")]
+Unknown: TypeAlias = Annotated[str, _text("Labels that are no class: error or drop.", "--unknown")]
+Duplicates: TypeAlias = Annotated[str, _text("Repeated judgements: error, keep or drop.", "--duplicates")]
+Unlabelled: TypeAlias = Annotated[str, _text("Items with a prediction and no label: error or drop.", "--unlabelled")]
+Unpredicted: TypeAlias = Annotated[str, _text("Items with labels and no prediction: error or drop.", "--unpredicted")]
+
+Confidence: TypeAlias = Annotated[float, _text("Confidence of the certified intervals.", "--confidence")]
+Simultaneous: TypeAlias = Annotated[bool, _text("Certify all cells at once.", "--simultaneous")]
+Entropy: TypeAlias = Annotated[str, _text("Measure of uncertainty: shannon (nats) or brier.", "--entropy")]
+RandomState: TypeAlias = Annotated[int, _text("Seed.", "--random-state")]
+MemoryLimit: TypeAlias = Annotated[str, _text("Memory that DuckDB may use; it spills to disk.", "--memory-limit")]

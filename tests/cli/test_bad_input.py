@@ -1,0 +1,211 @@
+"""Bad input: exit code 2, one clear line, no traceback, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from command_line import Run, Study
+
+LONG = ["--item", "item", "--label", "label", "--n-slices", "2"]
+PREDICTIONS = "item,ant,bee,cat\n1,0.2,0.3,0.5\n2,1,0,0\n"
+LABELS = "item,label\n1,ant\n1,bee\n2,cat\n"
+
+LABEL_TABLES = {
+    "too many columns": ("item,label\n1,ant\n2,bee,x\n", "labels.csv, line 3: Expected Number of Columns: 2 Found: 3"),
+    "too few columns": ("item,label\n1,ant\n2\n", "labels.csv, line 3: Expected Number of Columns: 2 Found: 1"),
+    "open quote": ('item,label\n1,"ant\n2,bee\n', "labels.csv, line 2: Value with unterminated quote found"),
+    "empty file": ("", "labels.csv must begin with the names of its columns, got an empty file."),
+    "repeated column": ("item,item\n1,2\n", "must have distinct names of columns, got 'item', 'item'."),
+    "missing column": ("item,choice\n1,ant\n", "must have a column 'label', got 'item', 'choice'."),
+    "only a header": ("item,label\n", "must have at least one row"),
+    "unknown label": ("item,label\n1,dog\n2,ant\n", "'dog'"),
+    "missing label": ("item,label\n1,\n2,ant\n", "--missing drop"),
+    "no labels": ("item,label\n1,ant\n", "--unlabelled drop"),
+}
+PREDICTION_TABLES = {
+    "text": (PREDICTIONS.replace("0.3", "x"), 'predictions.csv, line 2: Error when converting column "bee"'),
+    "sum": (PREDICTIONS.replace("0.3", "0.4"), "must sum to 1 over the classes, got 1.1"),
+    "gap": (PREDICTIONS.replace("0.3", ""), "Column 'bee' of `probabilities` must have a value in each row"),
+    "no predictions": ("item,ant,bee,cat\n1,0.2,0.3,0.5\n", "--unpredicted drop"),
+    "repeated prediction": (PREDICTIONS + "2,0,1,0\n", "must have one row for each item"),
+    "no probabilities": ("item\n1\n", "must have columns of probabilities besides 'item'."),
+    "short list": ("item,p\n1,[1]\n", "Column 'p' must hold lists of at least two probabilities"),
+}
+OPTIONS = {
+    "one role": ("--probability-columns ant,item", "must have one role only."),
+    "number of classes": ("--classes ant,bee", "`probability_columns` must name a different column"),
+    "no lists": ("--probability-columns ant", "'0.2' can't be cast to the destination type DOUBLE[]"),
+    "partition": ("--partition random", "`--partition` must be one of top-label, uniform, got 'random'."),
+    "cells": ("--n-cells 3", "`--cell` and `--n-cells` must be given together."),
+    "slices": ("--n-slices 0", "`n_slices` must be an integer of at least 1, got 0."),
+    "engine": ("--engine abacus", "`engine` must be 'duckdb' or 'spark', got 'abacus'."),
+    "memory": ("--memory-limit much", "Memory must have a number"),
+    "little memory": ("--memory-limit 1MB", "Raise --memory-limit."),
+    "list": ("--classes [ant", "must be separated by commas or be JSON, got [ant"),
+}
+
+
+def assert_one_line(code: int, err: str) -> None:
+    assert code == 2
+    assert err.startswith("hocal: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def fit_texts(run: Run, folder: Path, labels: str, predictions: str, *options: str) -> str:
+    """Fit tables given as text, and return the one line that says why that cannot be."""
+    (folder / "labels.csv").write_text(labels, "utf-8")
+    (folder / "predictions.csv").write_text(predictions, "utf-8")
+    files = [str(folder / "labels.csv"), str(folder / "predictions.csv")]
+    outcome = run("fit", *files, *LONG, "-o", str(folder / "m.hocal"), *options)
+    assert_one_line(outcome.code, outcome.err)
+    assert sorted(path.name for path in folder.iterdir()) == ["labels.csv", "predictions.csv"]
+    return outcome.err
+
+
+@pytest.mark.parametrize("case", LABEL_TABLES)
+def test_a_bad_table_of_labels_is_said_in_one_line(run: Run, tmp_path: Path, case: str) -> None:
+    labels, message = LABEL_TABLES[case]
+
+    assert message in fit_texts(run, tmp_path, labels, PREDICTIONS)
+
+
+@pytest.mark.parametrize("case", PREDICTION_TABLES)
+def test_a_bad_table_of_predictions_is_said_in_one_line(run: Run, tmp_path: Path, case: str) -> None:
+    predictions, message = PREDICTION_TABLES[case]
+
+    assert message in fit_texts(run, tmp_path, LABELS, predictions)
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_a_bad_option_is_said_in_one_line(run: Run, tmp_path: Path, case: str) -> None:
+    options, message = OPTIONS[case]
+
+    assert message in fit_texts(run, tmp_path, LABELS, PREDICTIONS, *options.split())
+
+
+def test_one_column_of_numbers_is_no_column_of_lists(run: Run, study: Study, tmp_path: Path) -> None:
+    files = [study / "model.hocal", study / "predictions.parquet"]
+    outcome = run("predict", *files, "--probability-columns", "ant", "-o", str(tmp_path / "out.csv"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "must hold lists. Name the columns of all classes otherwise." in outcome.err
+
+
+def test_neither_labels_nor_counts_is_an_error(run: Run, study: Study, tmp_path: Path) -> None:
+    files = [study / "labels.csv", study / "predictions.csv"]
+    outcome = run("fit", *files, "--item", "item", "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "`--label` or `--count-columns` must be given." in outcome.err
+
+
+def test_bytes_that_are_not_utf_8_are_located(run: Run, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "latin.csv").write_bytes(b"item,label\n1,ant\n2,\xe9t\xe9\n")
+    outcome = run("fit", str(tmp_path / "latin.csv"), study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "latin.csv, line 3: Invalid unicode" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["labels.xlsx", "labels.parquet.gz", "labels"])
+def test_other_endings_are_refused(run: Run, study: Study, tmp_path: Path, name: str) -> None:
+    outcome = run("fit", study / name, study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert f"{name} must end in .csv, .tsv, .csv.gz, .tsv.gz or .parquet." in outcome.err
+
+
+def test_a_missing_file_is_named(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run("fit", study / "absent-*.csv", study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "absent-*.csv" in outcome.err
+
+
+def test_files_with_different_headers_are_refused(run: Run, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "part-1.csv").write_text(LABELS, "utf-8")
+    (tmp_path / "part-2.csv").write_text(LABELS.replace("item,label", "label,item"), "utf-8")
+    outcome = run(
+        "fit", str(tmp_path / "part-*.csv"), study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal")
+    )
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "part-2.csv must have the columns of " in outcome.err
+
+
+def test_a_broken_parquet_file_is_one_line(run: Run, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_text("not parquet at all", "utf-8")
+    outcome = run("predict", study / "model.hocal", str(tmp_path / "bad.parquet"), "-o", str(tmp_path / "out.csv"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "bad.parquet" in outcome.err
+
+
+def test_a_model_of_another_version_is_refused(run: Run, study: Study, tmp_path: Path) -> None:
+    save_file(load_file(study / "model.hocal"), tmp_path / "m.hocal", {"format": "hocal-calibrator", "version": "999"})
+    files = [str(tmp_path / "m.hocal"), study / "predictions.csv"]
+    outcome = run("predict", *files, "-o", str(tmp_path / "out.csv"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "must name a file of version 1, got version 999" in outcome.err
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", None])
+def test_a_corrupt_model_is_refused(run: Run, study: Study, tmp_path: Path, content: bytes | None) -> None:
+    whole = Path(study / "model.hocal").read_bytes()
+    (tmp_path / "m.hocal").write_bytes(whole[:-9] if content is None else content)
+    outcome = run("predict", str(tmp_path / "m.hocal"), study / "predictions.csv", "-o", str(tmp_path / "out.csv"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "must name a complete file written by hocal.save" in outcome.err
+
+
+def test_a_missing_model_is_named(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run("evaluate", study / "no.hocal", study / "labels.csv", study / "predictions.csv", "--label", "label")
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "No calibrator at" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("output", ["no folder/out.csv", "file/out.csv", ""])
+def test_an_output_that_cannot_be_written_is_named(run: Run, study: Study, tmp_path: Path, output: str) -> None:
+    (tmp_path / "file").touch()
+    path = str(tmp_path / output) if output else f"{tmp_path}.csv"
+    if not output:
+        Path(path).mkdir()
+    outcome = run("predict", study / "model.hocal", study / "predictions.csv", "-o", path)
+
+    assert_one_line(outcome.code, outcome.err)
+    assert path in outcome.err
+
+
+def test_an_output_of_another_kind_is_refused(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run("predict", study / "model.hocal", study / "predictions.csv", "-o", str(tmp_path / "out.xlsx"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "out.xlsx must end in" in outcome.err
+
+
+def test_an_existing_output_is_kept_unless_forced(run: Run, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("precious")
+    arguments = ["predict", study / "model.hocal", study / "predictions.csv", "-o", str(tmp_path / "out.csv")]
+
+    refused, kept = run(*arguments), (tmp_path / "out.csv").read_text()
+    forced = run(*arguments, "--force")
+
+    assert_one_line(refused.code, refused.err)
+    assert (kept, forced.code) == ("precious", 0)
+    assert (tmp_path / "out.csv").read_text().startswith('"item","cell","top_class"')
+
+
+def test_a_traceback_is_shown_on_request(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hocal.cli import main
+
+    monkeypatch.setenv("HOCAL_TRACEBACK", "1")
+    with pytest.raises(FileNotFoundError, match="No calibrator at"):
+        main(["predict", study / "no.hocal", study / "predictions.csv", "-o", study / "never.csv"])

@@ -1,0 +1,32 @@
+"""`hocal demo` prints its tables and writes its page."""
+
+import json
+from pathlib import Path
+
+from command_line import Run
+
+
+def test_demo_prints_its_tables_and_writes_a_page(run: Run, tmp_path: Path) -> None:
+    outcome = run("demo", "--items", "300", "--output", str(tmp_path / "page.html"))
+
+    assert outcome.code == 0
+    for words in ("the paper's method", "hocal", "the truth", "95% interval"):
+        assert words in outcome.out
+    assert "Digits that are hard to read" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_demo_as_json_holds_the_numbers(run: Run, tmp_path: Path) -> None:
+    result = json.loads(run("demo", "--items", "300", "--json", "--output", str(tmp_path / "page.html")).out)
+
+    assert len(result["estimates"]) == 6
+    assert set(result["truth"]) == {"predictive", "aleatoric", "epistemic"}
+
+
+def test_demo_does_not_replace_a_page_unasked(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("mine", encoding="utf-8")
+    outcome = run("demo", "--items", "300", "--output", str(page))
+
+    assert outcome.code == 2
+    assert "--force" in outcome.err
+    assert page.read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,114 @@
+"""`hocal evaluate`: the measurements of the Python interface, for people and for machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hocal
+from command_line import Run, Study
+
+OPTIONS = ["--k", "2", "--n-resamples", "5"]
+
+
+def measure(study: Study, name: str, *more: str) -> list[str]:
+    files = [study / "model.hocal", study / f"labels.{name}", study / f"predictions.{name}"]
+    return ["evaluate", *files, "--label", "label", *OPTIONS, *more]
+
+
+def test_numbers_are_those_of_python(run: Run, study: Study) -> None:
+    found = run(*measure(study, "parquet", "--confidence", "0.9", "--json")).json
+
+    calibrator = hocal.load(study / "model.hocal")
+    p, counts = study.probabilities, study.counts
+    error = calibrator.calibration_error(p, counts, k=2, n_resamples=5, random_state=0)
+    gap = hocal.aleatoric_error(calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p))
+    lower, _ = calibrator.certify(0.9).interval("epistemic")
+    measured = found["calibration_error"]
+    assert (measured["mean"], measured["max"], measured["k"]) == (error.mean, error.max, 2)
+    assert (measured["noise_floor"], measured["p_value"]) == (error.noise_floor, error.p_value)
+    assert found["aleatoric_error"]["items"] == gap
+    assert [x for x in found["certificate"]["cells"]["epistemic_lower"] if x is not None] == lower[lower >= 0].tolist()
+    assert (found["n_items"], found["certificate"]["confidence"]) == (120, 0.9)
+
+
+@pytest.mark.parametrize("labels", ["counts.parquet", "wide.csv"])
+def test_wide_tables_of_labels_give_the_same(run: Run, study: Study, labels: str) -> None:
+    columns = {
+        "counts.parquet": ["--count-columns", "ant,bee,cat"],
+        "wide.csv": ["--label", "person 0,person 1,person 2"],
+    }[labels]
+    files = [study / "model.hocal", study / labels, study / "predictions.parquet"]
+
+    wide = run("evaluate", *files, *columns, *OPTIONS, "--json").json
+    long = run(*measure(study, "parquet", "--json")).json
+
+    assert wide["aleatoric_error"]["items"] == pytest.approx(long["aleatoric_error"]["items"], abs=1e-12)
+    assert wide["calibration_error"]["per_cell"] == pytest.approx(long["calibration_error"]["per_cell"], nan_ok=True)
+
+
+def test_people_get_two_tables(run: Run, study: Study) -> None:
+    outcome = run(*measure(study, "csv"))
+
+    assert "calibration error" in outcome.out
+    assert "by chance" in outcome.out
+    assert "Confidence 0.95 for each cell on its own." in outcome.out
+
+
+def test_predictions_of_a_column_of_lists_are_read(run: Run, study: Study) -> None:
+    files = [study / "model.hocal", study / "labels.csv", study / "lists.parquet"]
+
+    outcome = run("evaluate", *files, "--label", "label", *OPTIONS, "--probability-columns", "p", "--json")
+
+    assert outcome.json["n_items"] == 120
+
+
+def test_given_cells_are_measured(run: Run, study: Study, tmp_path: Path) -> None:
+    files = [study / "labels.parquet", study / "cells.parquet"]
+    run("fit", *files, *f"--item item --label label --cell cell --n-cells 3 -o {tmp_path}/m.hocal".split())
+
+    found = run("evaluate", str(tmp_path / "m.hocal"), *files, "--label", "label", *OPTIONS, "--json").json
+
+    assert sum(found["calibration_error"]["n_items_per_cell"]) == 120
+    assert len(found["calibration_error"]["per_cell"]) == 3
+
+
+@pytest.mark.parametrize(("table", "rule"), [("labels", "unlabelled"), ("predictions", "unpredicted")])
+def test_items_of_one_table_only_are_dropped_on_request(
+    run: Run, study: Study, tmp_path: Path, table: str, rule: str
+) -> None:
+    lines = Path(study / f"{table}.csv").read_text("utf-8").splitlines(keepends=True)
+    kept = 1 + 100 * (3 if table == "labels" else 1)
+    (tmp_path / f"{table}.csv").write_text("".join(lines[:kept]), "utf-8")
+    files = [
+        str(tmp_path / f"{name}.csv") if name == table else study / f"{name}.csv" for name in ("labels", "predictions")
+    ]
+    arguments = ["evaluate", study / "model.hocal", *files, "--label", "label", *OPTIONS, "--json"]
+
+    refused, found = run(*arguments), run(*arguments, f"--{rule}", "drop")
+
+    assert refused.code == 2
+    assert "got none for 20 of 120" in refused.err
+    assert f"--{rule} drop" in refused.err
+    assert found.json["n_items"] == 100
+
+
+def test_two_predictions_for_an_item_are_refused(run: Run, study: Study, tmp_path: Path) -> None:
+    text = Path(study / "predictions.csv").read_text("utf-8")
+    (tmp_path / "twice.csv").write_text(text + text.splitlines()[-1] + "\n", "utf-8")
+    files = [study / "model.hocal", study / "labels.csv", str(tmp_path / "twice.csv")]
+
+    outcome = run("evaluate", *files, "--label", "label")
+
+    assert outcome.code == 2
+    assert "must have one row for each item, got several for '119'" in outcome.err
+
+
+def test_columns_of_counts_must_match_the_classes(run: Run, study: Study) -> None:
+    files = [study / "model.hocal", study / "counts.csv", study / "predictions.csv"]
+
+    outcome = run("evaluate", *files, "--count-columns", "ant,bee")
+
+    assert outcome.code == 2
+    assert "must name one column for each of 3 classes, got 2" in outcome.err

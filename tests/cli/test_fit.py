@@ -1,0 +1,249 @@
+"""`hocal fit`: the same model as in Python, from every form of table."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hocal
+from command_line import CLASSES, Run, Study
+from engines import spark, why_no_spark  # noqa: F401
+from hocal.persistence import read_notes
+
+LONG = "--item item --label label --n-slices 2"
+NAMES = "item,label,annotator"
+
+
+def in_python(study: Study, **options: Any) -> hocal.SnapshotCalibrator:
+    partition = options.pop("partition", hocal.TopLabelPartition(2))
+    return hocal.SnapshotCalibrator(partition, **options).fit(study.probabilities, study.counts)
+
+
+def assert_same_model(path: Path | str, expected: hocal.SnapshotCalibrator) -> None:
+    found = hocal.load(path)
+    assert (found.statistics_.predicted == expected.statistics_.predicted).all()
+    assert (found.cell_mixtures_.points == expected.cell_mixtures_.points).all()
+    assert (found.cell_mixtures_.weights == expected.cell_mixtures_.weights).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "options"),
+    [
+        ("labels.parquet", "predictions.parquet", LONG),
+        ("labels.csv", "predictions.csv", LONG),
+        ("labels.csv", "predictions.parquet", LONG),
+        ("labels.parquet", "predictions.csv", f"{LONG} --annotator annotator"),
+        ("label?.parquet", "predictions.parquet", LONG),
+        ("labels.parquet", "lists.parquet", f"{LONG} --probability-columns p --classes ant,bee,cat"),
+        (
+            "wide.csv",
+            "predictions.csv",
+            '--item item --n-slices 2 --label ["person\\u00200","person\\u00201","person\\u00202"]',
+        ),
+        ("counts.parquet", "predictions.parquet", "--item item --n-slices 2 --count-columns ant,bee,cat"),
+        ("counts.csv", "predictions.parquet", "--item item --n-slices 2 --count-columns ant,bee,cat"),
+    ],
+    ids=["parquet", "csv", "csv and parquet", "parquet and csv", "pattern", "lists", "wide", "counts", "csv counts"],
+)
+def test_model_is_the_one_that_python_fits(
+    run: Run, study: Study, tmp_path: Path, labels: str, predictions: str, options: str
+) -> None:
+    outcome = run("fit", study / labels, study / predictions, *options.split(), "-o", str(tmp_path / "m.hocal"))
+
+    assert outcome.code == 0, outcome.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+def test_options_are_those_of_the_calibrator(run: Run, study: Study, tmp_path: Path) -> None:
+    run(*study.fit, "--method", "empirical", "--k", "2", "--panel-size", "5", "-o", str(tmp_path / "m.hocal"))
+
+    assert_same_model(tmp_path / "m.hocal", in_python(study, method="empirical", k=2))
+    assert hocal.load(tmp_path / "m.hocal").panel_size == 5
+
+
+def test_uniform_partition_is_for_two_classes(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run(*study.fit, "--partition", "uniform", "-o", str(tmp_path / "m.hocal"))
+
+    assert outcome.code == 2
+    assert "must have two classes for a UniformPartition, got 3" in outcome.err
+
+
+def test_cells_may_come_with_the_predictions(run: Run, study: Study, tmp_path: Path) -> None:
+    arguments = f"--item item --label label --cell cell --n-cells 3 -o {tmp_path}/m.hocal"
+    outcome = run("fit", study / "labels.parquet", study / "cells.parquet", *arguments.split())
+
+    assert outcome.code == 0, outcome.err
+    expected = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(3))
+    expected.fit(study.probabilities, study.counts, cells=study.probabilities.argmax(axis=1))
+    assert_same_model(tmp_path / "m.hocal", expected)
+
+
+def test_a_compressed_file_without_a_header_takes_names(run: Run, study: Study, tmp_path: Path) -> None:
+    lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)[1:]
+    (tmp_path / "raw.tsv.gz").write_bytes(gzip.compress("".join(lines).replace(",", "\t").encode()))
+
+    outcome = run(
+        "fit", str(tmp_path / "raw.tsv.gz"), study / "predictions.csv", *LONG.split(), "--names", NAMES,
+        "-o", str(tmp_path / "m.hocal"),
+    )  # fmt: skip
+
+    assert outcome.code == 0, outcome.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+def test_model_file_remembers_the_names_of_classes_and_columns(study: Study) -> None:
+    notes = read_notes(study / "model.hocal")
+
+    assert notes["item"] == "item"
+    assert json.loads(notes["classes"]) == json.loads(notes["probability_columns"]) == CLASSES
+
+
+def test_summary_for_machines_is_json(run: Run, study: Study, tmp_path: Path) -> None:
+    summary = run(*study.fit, "--json", "-o", str(tmp_path / "m.hocal")).json
+
+    parts = in_python(study).decompose(study.probabilities)
+    assert (summary["n_items"], summary["n_labels"], summary["classes"]) == (120, 360, CLASSES)
+    assert summary["aleatoric"] == pytest.approx(parts.aleatoric.mean())
+
+
+def test_summary_for_people_is_a_table(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run(*study.fit, "-o", str(tmp_path / "m.hocal"))
+
+    assert "aleatoric" in outcome.out
+    assert "ant, bee, cat" in outcome.out
+    assert outcome.err == ""
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of Spark's gateway
+def test_spark_gives_the_same_model(run: Run, study: Study, tmp_path: Path, spark: Any) -> None:  # noqa: ARG001, F811
+    outcome = run(*study.fit, "--engine", "spark", "-o", str(tmp_path / "m.hocal"))
+
+    assert outcome.code == 0, outcome.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_spark_reads_csv_without_a_header(run: Run, study: Study, tmp_path: Path, spark: Any) -> None:  # noqa: ARG001, F811
+    lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)[1:]
+    (tmp_path / "raw.csv").write_text("".join(lines), "utf-8")
+
+    outcome = run(
+        "fit", str(tmp_path / "raw.csv"), study / "predictions.csv", *LONG.split(), "--names", NAMES,
+        "--engine", "spark", "-o", str(tmp_path / "m.hocal"),
+    )  # fmt: skip
+
+    assert outcome.code == 0, outcome.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_missing_file_on_spark_is_one_line(run: Run, study: Study, tmp_path: Path, spark: Any) -> None:  # noqa: ARG001, F811
+    outcome = run(
+        "fit", str(tmp_path / "no.parquet"), study / "predictions.parquet", *LONG.split(), "--engine", "spark",
+        "-o", str(tmp_path / "m.hocal"),
+    )  # fmt: skip
+
+    assert outcome.code == 2
+    assert "no.parquet" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_classes_follow_the_order_of_the_columns(run: Run, study: Study, tmp_path: Path) -> None:
+    order = ["cat", "ant", "bee"]
+    run(*study.fit, "--probability-columns", ",".join(order), "-o", str(tmp_path / "m.hocal"))
+
+    numbers = [CLASSES.index(name) for name in order]
+    expected = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2))
+    expected.fit(study.probabilities[:, numbers], study.counts[:, numbers])
+    assert_same_model(tmp_path / "m.hocal", expected)
+
+
+def test_unlabelled_items_may_be_dropped(run: Run, study: Study, tmp_path: Path) -> None:
+    lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "some.csv").write_text("".join(lines[: 1 + 3 * 60]), "utf-8")
+    arguments = ["fit", str(tmp_path / "some.csv"), study / "predictions.csv", *LONG.split()]
+
+    refused = run(*arguments, "-o", str(tmp_path / "m.hocal"))
+    outcome = run(*arguments, "--unlabelled", "drop", "--json", "-o", str(tmp_path / "m.hocal"))
+
+    assert refused.code == 2
+    assert "--unlabelled drop" in refused.err
+    assert outcome.json["n_items"] == 60
+
+
+def test_an_existing_model_is_kept_unless_forced(run: Run, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "m.hocal").write_text("precious")
+
+    refused = run(*study.fit, "-o", str(tmp_path / "m.hocal"))
+    kept = (tmp_path / "m.hocal").read_text()
+    forced = run(*study.fit, "-o", str(tmp_path / "m.hocal"), "--force")
+
+    assert (refused.code, kept, forced.code) == (2, "precious", 0)
+    assert "is there already" in refused.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.hocal"]
+
+
+def test_an_array_of_fixed_size_is_a_list(run: Run, study: Study, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    flat = pa.array(study.probabilities.ravel())
+    lists = pa.FixedSizeListArray.from_arrays(flat, 3)
+    parquet.write_table(pa.table({"item": np.arange(120), "p": lists}), tmp_path / "fixed.parquet")
+    arguments = f"{LONG} --probability-columns p --classes ant,bee,cat -o {tmp_path}/m.hocal"
+
+    outcome = run("fit", study / "labels.parquet", str(tmp_path / "fixed.parquet"), *arguments.split())
+
+    assert outcome.code == 0, outcome.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(why_no_spark()), reason=why_no_spark() or "present")
+def test_a_local_spark_is_started_and_stopped(study: Study, tmp_path: Path) -> None:
+    """In a process of its own, where no Spark is running yet."""
+    arguments = [*study.fit, "--engine", "spark", "--spark-master", "local[1]", "--json"]
+    code = "from hocal.cli import main; main()"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "-o", str(tmp_path / "m.hocal")], capture_output=True, check=True
+    )
+
+    assert json.loads(done.stdout)["n_items"] == 120
+    assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+def test_a_name_with_brackets_is_no_pattern(run: Run, study: Study, tmp_path: Path) -> None:
+    shutil.copy(study / "labels.csv", tmp_path / "labels [1].csv")
+    (tmp_path / "labels 1.csv").write_text("not this one", "utf-8")
+
+    outcome = run(
+        "fit",
+        str(tmp_path / "labels [1].csv"),
+        study / "predictions.csv",
+        *LONG.split(),
+        "-o",
+        str(tmp_path / "m.hocal"),
+    )
+
+    assert outcome.code == 0, outcome.err
+
+
+def test_a_folder_of_parquet_files_is_a_table(run: Run, study: Study, tmp_path: Path) -> None:
+    (tmp_path / "labels.parquet").mkdir()
+    shutil.copy(study / "labels.parquet", tmp_path / "labels.parquet" / "part-0.parquet")
+    files = [str(tmp_path / "labels.parquet"), study / "predictions.parquet"]
+
+    outcome = run("fit", *files, *LONG.split(), "-o", str(tmp_path / "m.hocal"))
+
+    assert outcome.code == 0, outcome.err
+    assert_same_model(tmp_path / "m.hocal", in_python(study))

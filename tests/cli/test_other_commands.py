@@ -1,0 +1,124 @@
+"""`hocal check`, `hocal plan` and `hocal data`: thin over the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hocal
+from command_line import Run, Study
+from hocal.independence import check_annotations
+
+
+def test_check_reports_what_python_reports(run: Run, study: Study) -> None:
+    from pyarrow import parquet
+
+    columns = {"item": "item", "label": "label", "annotator": "annotator"}
+    options = [part for name, column in columns.items() for part in (f"--{name}", column)]
+
+    outcome = run("check", study / "labels.parquet", *options, "--n-resamples", "19")
+    machine = run("check", study / "labels.parquet", *options, "--n-resamples", "19", "--json")
+
+    expected = check_annotations(
+        parquet.read_table(study / "labels.parquet"), **columns, n_resamples=19, random_state=0
+    )
+    assert outcome.out == expected.table() + "\n"
+    assert machine.json["n_judgements"] == 360
+
+
+@pytest.mark.parametrize("stamp", ["{}", "2024-05-01 10:00:{:02d}"], ids=["numbers", "dates"])
+def test_check_takes_the_time_from_a_csv_file(run: Run, tmp_path: Path, stamp: str) -> None:
+    rows = [f"{i % 20},{'yes' if i % 3 else 'no'},{i // 20},{stamp.format(i % 60)}" for i in range(60)]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,label,who,when", *rows]), "utf-8")
+
+    outcome = run(
+        "check", str(tmp_path / "labels.csv"), "--item", "item", "--label", "label", "--annotator", "who",
+        "--time", "when", "--n-resamples", "19", "--json",
+    )  # fmt: skip
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["order"] is not None
+
+
+def test_plan_tells_the_items_for_a_width(run: Run) -> None:
+    found = run("plan", "--k", "5", "--width", "0.3", "--n-classes", "2", "--json").json
+
+    assert found["n_items"] == hocal.items_needed(k=5, width=0.3, n_classes=2)
+    assert found["n_labels"] == 5 * found["n_items"]
+
+
+def test_plan_tells_the_items_for_an_epsilon(run: Run) -> None:
+    outcome = run("plan", "--k", "10", "--epsilon", "0.1", "--n-classes", "2")
+
+    assert str(hocal.items_needed(k=10, epsilon=0.1, n_classes=2)) in outcome.out
+
+
+def test_plan_tells_the_width_of_a_cell_of_a_model(run: Run, study: Study) -> None:
+    model = hocal.load(study / "model.hocal")
+    cell = int(model.statistics_.n_items.argmax())
+
+    found = run(
+        "plan", "--k", "3", "--n-items", "200", "--model", study / "model.hocal", "--cell", str(cell), "--json"
+    ).json
+
+    assert found["width"] == hocal.interval_width(200, k=3, mixture=model.cell_mixtures_[[cell]])
+
+
+def test_plan_splits_a_budget(run: Run, study: Study) -> None:
+    arguments = ["plan", "--k", "2,3", "--budget", "120", "--model", study / "model.hocal", "--n-simulations", "2"]
+
+    shown, found = run(*arguments), run(*arguments, "--json").json
+
+    expected = hocal.plan_budget(hocal.load(study / "model.hocal"), 120, k=[2, 3], n_simulations=2, random_state=0)
+    assert found["best"]["k"] == expected.best.k
+    assert [row["error"] for row in found["splits"]] == [row.error for row in expected.rows]
+    assert found["splits"][0]["width"] is None  # NaN is no JSON
+    assert f"k = {expected.best.k} *" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--k 2", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
+        ("--k 2 --width 0.1 --budget 9", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
+        ("--k 2 --budget 9", "`--budget` needs --model, a pilot study to simulate."),
+        ("--k 2,3 --width 0.1 --n-classes 2", "`--k` must be one number unless for --budget, got 2,3."),
+        ("--k two --width 0.1 --n-classes 2", "`--k` must be whole numbers such as 5 or 2,3,5, got two."),
+        ("--k 2 --width 0.1", "`n_classes` or `mixture` must be given."),
+        ("--k 2 --width 0.1 --model MODEL --cell 99", "`--cell` must choose a cell of the model, from 0 to 5, got 99."),
+    ],
+    ids=["nothing", "two", "no model", "two sizes", "text", "no classes", "cell"],
+)
+def test_plan_says_what_it_needs(run: Run, study: Study, options: str, message: str) -> None:
+    outcome = run("plan", *options.replace("MODEL", study / "model.hocal").split())
+
+    assert (outcome.code, outcome.err) == (2, f"hocal: {message}\n")
+
+
+def test_data_are_listed_with_licence_and_place(run: Run, tmp_path: Path) -> None:
+    shown = run("data", "list", "--data-home", str(tmp_path))
+    files = run("data", "list", "--data-home", str(tmp_path), "--json").json["files"]
+
+    assert "cifar10h" in shown.out
+    assert {file["location"] for file in files} == {None}
+    assert {"name", "path", "size", "licence", "downloadable", "location"} == set(files[0])
+
+
+def test_data_that_are_there_are_not_fetched_again(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "crowd.csv"
+    monkeypatch.setattr("hocal.datasets.fetch", lambda name, **_: [path] if name == "crowd" else [])
+
+    shown = run("data", "fetch", "crowd")
+    found = run("data", "fetch", "crowd", "--json").json
+
+    assert shown.out == f"{path}\n"
+    assert found == {"files": {"crowd": [str(path)]}}
+
+
+def test_an_unknown_data_set_is_one_line(run: Run) -> None:
+    outcome = run("data", "fetch", "nothing")
+
+    assert outcome.code == 2
+    assert "`name` must be one of" in outcome.err
+    assert outcome.err.count("\n") == 1
