@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, sparse, special
 
-from hocal import npmle
+from hocal import deconvolution, npmle
 from hocal.deconvolution import Deconvolution, deconvolve
 from hocal.npmle import fit_pool
 
@@ -206,6 +206,27 @@ def test_the_order_of_rows_does_not_matter(n_classes: int) -> None:
     first, second = fit_world(world), fit_world(world, np.random.default_rng(4).permutation(400))
 
     assert np.array_equal(first.weights, second.weights)
+
+
+def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred small cells, solved to the optimum and not only near it, so that all machines agree."""
+    generator, level = np.random.default_rng(7), np.arange(100) % 10
+    cells = generator.integers(0, 100, 1000)
+    p = generator.standard_gamma(np.column_stack([1 + 2 * level[cells], np.full((1000, 3), 0.5)]))
+    labels = generator.multinomial(3, p / p.sum(axis=1, keepdims=True))
+    predicted = np.column_stack([(level + 1) / 12, np.outer(1 - (level + 1) / 12, np.full(3, 1 / 3))])
+    likelihood = npmle.snapshot_likelihood
+
+    def fit(noise: float) -> Array:
+        def rounded(*arguments: Any) -> Array:
+            exact = likelihood(*arguments)
+            return exact * (1 + noise * generator.normal(size=exact.shape))
+
+        monkeypatch.setattr(deconvolution, "snapshot_likelihood", rounded)
+        layout = {"group": np.arange(100) // 10, "level": level}
+        return aleatoric(deconvolve(labels, cells, np.ones(1000), **layout, mean_prediction=predicted))
+
+    np.testing.assert_allclose(fit(1e-13), fit(0.0), atol=1e-8)
 
 
 def test_multiplicity_means_repetition() -> None:

@@ -34,6 +34,9 @@ PRIOR_LABELS = 100.0  # the prior on the pool weighs as much as this many labels
 PRIOR_ITEMS = 200.0  # a cell's tilted pool weighs as much as this many of its items
 N_BINS = 24  # atoms whose two features lie in the same of 24 x 24 bins are tilted together
 SCALE_RANGE = (0.01, 3.0)  # of the effects; at the lower end an effect changes nothing
+MAX_STEPS = 100  # of Newton's method for the effects; it takes about five
+MAX_STEP = 2.0  # change of an effect in one step: far away the curvature tells little, and weights underflow
+ENOUGH = 1e-8  # expected gain of the last step, in nats of all labels together
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -64,13 +67,31 @@ class _Cells(NamedTuple):
 
     def tilt(self, theta: Array) -> Array:
         """Return the weights of the groups in each cell."""
-        return np.asarray(special.softmax(np.log(self.pool) + theta @ self.features.T, axis=1))
+        logs = theta @ self.features.T
+        logs += np.log(self.pool)
+        logs -= logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs, out=logs)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
-    def joint(self, effects: Array) -> tuple[Array, Array]:
-        """Return the groups' weights in each cell, and weight times likelihood for each pair."""
+    def expect(self, effects: Array) -> tuple[Array, Array, Array]:
+        """Return the mean moments of the features in each cell and given each pair, and the pairs' densities."""
         n_shared = self.design.shape[1]
         weights = self.tilt(self.design @ effects[:n_shared] + effects[n_shared:])
-        return weights, self.likelihood * np.repeat(weights, np.diff(self.items.indptr), axis=0)
+        first, second = self.features.T
+        moments = np.column_stack([first, second, first**2, first * second, second**2])
+        joint = np.repeat(weights, np.diff(self.items.indptr), axis=0)
+        joint *= self.likelihood
+        sums = joint @ np.column_stack([moments, np.ones(len(moments))])  # one pass over the largest array
+        return weights @ moments, sums[:, :5] / sums[:, 5:], sums[:, 5]
+
+
+class _Objective(NamedTuple):
+    """The penalised log-likelihood at some effects, its gradient, and the cells' curvature in theta."""
+
+    value: float
+    gradient: Array  #: (n_effects, 2)
+    curvature: Array  #: (n_filled, 2, 2), negative directions set to 0
 
 
 def deconvolve(
@@ -232,7 +253,7 @@ def _fit_effects(filled: _Cells, shared_kind: Index) -> tuple[Array, Array, int]
     squares, effects, n_rounds, settled = np.full(own + 1, 0.1), np.zeros((len(kind), 2)), 0, False
     while not settled and n_rounds < 40:
         effects = _penalised_fit(filled, effects, 1 / squares[kind])
-        variance = _posterior_variance(_information(filled, effects), filled.design, squares[kind])
+        variance = _posterior_variance(_information(filled, effects), filled.design, 1 / squares[kind])
         determined = np.bincount(kind, 2 - variance / squares[kind])
         update = np.bincount(kind, (effects**2).sum(axis=1)) / np.maximum(determined, 1e-9)
         update = np.clip(update, *np.square(SCALE_RANGE))
@@ -243,41 +264,72 @@ def _fit_effects(filled: _Cells, shared_kind: Index) -> tuple[Array, Array, int]
 
 def _penalised_fit(filled: _Cells, start: Array, precision: Array) -> Array:
     """Return the effects that maximise the likelihood of the cells' snapshots minus precision * effect**2 / 2."""
+    effects, here = start, _evaluate(filled, start, precision)
+    for _ in range(MAX_STEPS):
+        direction = _newton_direction(here, filled.design, precision)
+        direction /= max(np.abs(direction).max() / MAX_STEP, 1.0)
+        decrement, step = float((here.gradient * direction).sum()), 1.0
+        ahead = _evaluate(filled, effects + direction, precision)
+        while ahead.value < here.value + 1e-4 * step * decrement and decrement > ENOUGH and step > 1e-9:
+            step /= 2
+            ahead = _evaluate(filled, effects + step * direction, precision)
+        effects, here = effects + step * direction, ahead
+        if decrement <= ENOUGH:
+            break
+    return effects
+
+
+def _evaluate(filled: _Cells, effects: Array, precision: Array) -> _Objective:
+    """Evaluate the objective of `_penalised_fit`."""
+    cell, pair, density = filled.expect(effects)
     n_items = np.asarray(filled.items.sum(axis=1))[:, None]
+    excess = filled.items @ pair[:, :2] - n_items * cell[:, :2]
+    gradient = np.concatenate([filled.design.T @ excess, excess]) - precision[:, None] * effects
+    value = filled.items.data @ np.log(density) - 0.5 * (precision @ (effects**2).sum(axis=1))
+    unexplained = (filled.items @ _covariance(pair).reshape(-1, 4)).reshape(-1, 2, 2)
+    size, axes = np.linalg.eigh(n_items[..., None] * _covariance(cell) - unexplained)
+    return _Objective(float(value), gradient, (axes * np.maximum(size, 0)[:, None]) @ axes.transpose(0, 2, 1))
 
-    def objective(flat: Array) -> tuple[float, Array]:
-        effects = flat.reshape(start.shape)
-        weights, joint = filled.joint(effects)
-        density = joint.sum(axis=1)
-        excess = (filled.items @ (joint / density[:, None]) - n_items * weights) @ filled.features
-        gradient = np.concatenate([filled.design.T @ excess, excess]) - precision[:, None] * effects
-        value = filled.items.data @ np.log(density) - 0.5 * (precision @ (effects**2).sum(axis=1))
-        return -float(value), -gradient.ravel()
 
-    found = optimize.minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 300})
-    return np.asarray(found.x, dtype=np.float64).reshape(start.shape)
+def _covariance(moments: Array) -> Array:
+    """Return covariances (n, 2, 2) from the moments that `_Cells.expect` gives."""
+    mean, products = moments[:, :2], moments[:, [2, 3, 3, 4]].reshape(-1, 2, 2)
+    return np.asarray(products - mean[:, :, None] * mean[:, None, :])
+
+
+def _newton_direction(at: _Objective, design: Array, precision: Array) -> Array:
+    """Return the Newton step for all effects; the cells' own are eliminated, each is coupled to shared ones only."""
+    n_shared = design.shape[1]
+    own, system = _eliminate(at.curvature, design, precision)
+    pulled = at.curvature @ own @ at.gradient[n_shared:, :, None]  # what the cells' own effects will take
+    shared = np.linalg.solve(system, (at.gradient[:n_shared] - design.T @ pulled[..., 0]).reshape(-1)).reshape(-1, 2)
+    left = at.gradient[n_shared:, :, None] - at.curvature @ (design @ shared)[..., None]
+    return np.concatenate([shared, (own @ left)[..., 0]])
+
+
+def _eliminate(information: Array, design: Array, precision: Array) -> tuple[Array, Array]:
+    """Return the cells' own covariances given the shared effects, and the matrix of the system of the latter."""
+    n_shared = design.shape[1]
+    own = np.linalg.inv(information + np.eye(2) * precision[n_shared:, None, None]).astype(np.float64)
+    passed = information - information @ own @ information
+    products = np.tensordot(design, passed[..., None] * design[:, None, None], axes=(0, 0))  # (m, i, j, n)
+    system = products.transpose(0, 1, 3, 2).reshape((2 * n_shared,) * 2)
+    return own, system + np.diag(np.repeat(precision[:n_shared], 2))
 
 
 def _information(filled: _Cells, effects: Array) -> Array:
     """Return each cell's information on its theta: the sum of outer products of its items' scores."""
-    weights, joint = filled.joint(effects)
-    expected = np.repeat(weights @ filled.features, np.diff(filled.items.indptr), axis=0)
-    score = joint @ filled.features / joint.sum(axis=1, keepdims=True) - expected
+    cell, pair, _ = filled.expect(effects)
+    score = pair[:, :2] - np.repeat(cell[:, :2], np.diff(filled.items.indptr), axis=0)
     outer = (score[:, :, None] * score[:, None, :]).reshape(-1, 4)
     return np.asarray(filled.items @ outer).reshape(-1, 2, 2)
 
 
-def _posterior_variance(information: Array, design: Array, squares: Array) -> Array:
-    """Return the trace of each effect's posterior covariance, shared effects first, then the cells' own.
-
-    The cells' own effects are integrated out first, which leaves a system of the size of the shared ones.
-    """
+def _posterior_variance(information: Array, design: Array, precision: Array) -> Array:
+    """Return the trace of each effect's posterior covariance, shared effects first, then the cells' own."""
     n_shared = design.shape[1]
-    own = np.linalg.inv(information + np.eye(2) / squares[n_shared:, None, None])
-    passed = information - information @ own @ information
-    products = np.tensordot(design, passed[..., None] * design[:, None, None], axes=(0, 0))  # (m, i, j, n)
-    system = products.transpose(0, 1, 3, 2).reshape((2 * n_shared,) * 2)
-    shared = np.linalg.inv(system + np.diag(np.repeat(1 / squares[:n_shared], 2))).reshape(n_shared, 2, n_shared, 2)
+    own, system = _eliminate(information, design, precision)
+    shared = np.linalg.inv(system).reshape(n_shared, 2, n_shared, 2)
     spread = (np.tensordot(design, shared, axes=(1, 0)) * design[:, None, :, None]).sum(axis=2)
     gain = own @ information
     total = own + gain @ spread @ gain.transpose(0, 2, 1)
