@@ -364,6 +364,7 @@ def test_something_else_than_a_calibrator_is_refused() -> None:
 MILLION = """
 import resource, time
 import numpy as np
+import ot  # brings half a gigabyte of torch along where that is installed
 import hocal
 from hocal.report import Report, summarise
 
@@ -371,19 +372,20 @@ rng = np.random.default_rng(0)
 p = rng.dirichlet([0.3] * 5, 1_000_000)
 counts = rng.multinomial(3, p)
 calibrator = hocal.SnapshotCalibrator().fit(p[:5000], counts[:5000])
-start = time.process_time()  # other tests may run at the same time
+start, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 page = Report(summarise(calibrator, p, counts)).html()
-print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, len(page.encode()) / 1e6)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
+print(time.process_time() - start, grown / 1e6, len(page.encode()) / 1e6)
 assert "Showing 400 of 1,000,000 items" in page
 assert "On 20,000 of 1,000,000 held-out items" in page
 """
 
 
 @pytest.mark.slow
-def test_a_page_of_a_million_items_takes_a_minute_a_gigabyte_and_five_megabytes_at_most() -> None:
+def test_a_page_of_a_million_items_takes_a_minute_half_a_gigabyte_more_and_five_megabytes_at_most() -> None:
     done = subprocess.run([sys.executable, "-c", MILLION], check=True, capture_output=True, text=True)
     seconds, gigabytes, megabytes = map(float, done.stdout.split())
 
     assert seconds < 60
-    assert gigabytes < 1
+    assert gigabytes < 0.5
     assert megabytes < 5
