@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 # The CPU build of PyTorch is asked for by version, before anything that depends on torch.
 TORCH := torch==2.13.0
 
+# Those that run on a CPU; the last writes the tables of experiments/README.md.
+EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_errors ferplus_table binary_regression \
+	label_efficiency certificate_widths set_coverage budget_split head_convergence tables
+
 .PHONY: help demo test check docs bench reproduce clean
 .DELETE_ON_ERROR:
 
@@ -47,8 +51,7 @@ bench: $(VENV)/dev
 	for name in wasserstein decomposition calibration; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 reproduce: $(VENV)/dev
-	for name in label_efficiency certificate_widths binary_regression head_convergence; do \
-		$(BIN)/python experiments/$$name.py || exit 1; done
+	for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/python experiments/$$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

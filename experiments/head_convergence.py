@@ -1,21 +1,17 @@
 """Show that both heads approach the Bayes mixture as data grows, at equal data.
 
-    python experiments/head_convergence.py [OUTPUT.json]
+    python experiments/head_convergence.py
 
 In a world of eight cells, each with three label distributions, items have five labels: enough to identify three
 atoms. Both heads sit on the same small network. Reported, averaged over cells and seeds: W1 to the Bayes mixture; W1
 between the 5-label projections of prediction and truth, the distance a SnapshotHead can bring to zero; and the
 excess of the expected cross-entropy over that of the true snapshot distribution, its minimum.
-About two minutes on one core.
+About a minute on one core.
 """
-
-import json
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import torch
+from protocol import digits, row, store, summarise
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -80,29 +76,21 @@ def run(name: str, n_items: int, seed: int) -> dict[str, float]:
     return measure(predict_mixture(model, features), world.mixtures[one_each], name)
 
 
-def main(output: Path) -> None:
-    """Run every head, size and seed; print and store the curves."""
+def main() -> None:
+    """Run every head, size and seed; store and print the curves."""
     torch.set_num_threads(1)
-    start, curves = time.perf_counter(), {}
-    for name in HEADS:
+    curves: dict[str, dict] = {name: {} for name in HEADS}
+    for name, curve in curves.items():
         for n_items in SIZES:
-            runs = [run(name, n_items, seed) for seed in SEEDS]
-            figures = {key: round(float(np.mean([each[key] for each in runs])), 5) for key in runs[0]}
-            curves.setdefault(name, {})[str(n_items)] = figures
-            print(f"{name:14}{n_items:8} items  " + "  ".join(f"{key} {value:.4f}" for key, value in figures.items()))
+            curve[str(n_items)] = summarise([run(name, n_items, seed) for seed in SEEDS])
+            figures = curve[str(n_items)]
+            print(f"{name:14}{n_items:8} items  {', '.join(figures)}: {row(figures.values())}", flush=True)
     slack = [world_of(1000, seed).mixtures for seed in SEEDS]
-    floor = float(np.mean([hocal.wasserstein(mix.stored().project(K), mix.stored()).mean() for mix in slack]))
-    result = {
-        "what": __doc__.strip().splitlines()[0],
-        "k": K,
-        "curves": curves,
-        "w1_of_the_true_projection_to_the_bayes_mixture": round(floor, 5),
-        "seconds": round(time.perf_counter() - start, 1),
-    }
-    output.parent.mkdir(exist_ok=True)
-    output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"W1(proj_{K} of the truth, truth) = {floor:.4f}, the limit of SnapshotHead; {result['seconds']} s")
+    floor = np.mean([hocal.wasserstein(mix.stored().project(K), mix.stored()).mean() for mix in slack])
+    limit = {"w1_of_the_true_projection_to_the_bayes_mixture": digits(floor)}
+    store("head_convergence", {"seeds": len(SEEDS), "k": K, "curves": curves, **limit})
+    print(f"W1(proj_{K} of the truth, truth) = {floor:.4f}, the limit of SnapshotHead")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results" / "head_convergence.json")
+    main()

@@ -1,0 +1,70 @@
+"""What the experiments share: halves of the items, figures over resamplings, and files of results."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import hocal
+from hocal.snapshots import draw_snapshots
+
+RESULTS, FIGURES = Path(__file__).parent / "results", Path(__file__).parent / "figures"
+METHODS = ("empirical", "deconvolved")  # the paper's and hocal's
+
+
+def halves(n_items: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp], np.random.Generator]:
+    """Return calibration items, test items, and the randomness for what else is drawn."""
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(n_items)
+    return order[: n_items // 2], order[n_items // 2 :], generator
+
+
+def calibrate(
+    probabilities: NDArray[np.float64], counts: NDArray[np.int64], k: int, method: str, seed: int
+) -> tuple[hocal.SnapshotCalibrator, NDArray[np.intp]]:
+    """Fit on one half with k labels an item drawn with replacement; return the calibrator and the other half."""
+    fit, test, generator = halves(len(counts), seed)
+    snapshots = draw_snapshots(counts[fit], k, replace=True, random_state=generator)
+    return hocal.SnapshotCalibrator(method=method).fit(probabilities[fit], snapshots), test  # type: ignore[arg-type]
+
+
+def accuracy(probabilities: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
+    """Return the agreement with the majority of the labels."""
+    return digits((probabilities.argmax(1) == counts.argmax(1)).mean())
+
+
+def summarise(runs: Sequence[Any]) -> Any:
+    """Summarise what the resamplings gave, figure by figure."""
+    if isinstance(runs[0], dict):
+        return {name: summarise([run[name] for run in runs]) for name in runs[0]}
+    return interval(runs)
+
+
+def interval(values: ArrayLike) -> dict[str, float]:
+    """Return the mean, the limits of the middle 95%, and the first resampling, which the tests compute again."""
+    lower, upper = np.quantile(values, [0.025, 0.975])
+    first = np.asarray(values)[0]
+    return {"mean": digits(np.mean(values)), "lower": digits(lower), "upper": digits(upper), "first": digits(first)}
+
+
+def digits(value: float) -> float:
+    """Round for storage."""
+    return round(float(value), 4) + 0.0  # no minus zero
+
+
+def row(cells: Any, form: str = "9.4f") -> str:
+    """Return the means of a row of summaries as text."""
+    return "".join(f"{cell['mean']:{form}}" for cell in cells)
+
+
+def store(name: str, result: dict[str, Any]) -> None:
+    """Write a result file."""
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def draw(name: str, figure: Any) -> None:
+    """Write a figure, without the version of the library that drew it."""
+    figure.savefig(FIGURES / f"{name}.png", dpi=80, metadata={"Software": None})

@@ -1,0 +1,187 @@
+"""The stored results of the experiments are what the scripts give: a cheap slice of each is computed again."""
+
+import importlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hocal
+from hocal.entropy import get_entropy
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+DATA = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA names no data folder")
+
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Return a function that imports an experiment, as if it were run as a script."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    return importlib.import_module
+
+
+def stored(name: str) -> Any:
+    """Return a result file."""
+    return json.loads((EXPERIMENTS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def assert_same(found: Any, kept: Any, tolerance: float = 5e-4, where: str = "") -> None:
+    """Compare every figure that was found with the one that is stored, of the first resampling if there are more."""
+    if isinstance(found, dict):
+        assert found
+        for name, value in found.items():
+            assert_same(value, kept[name], tolerance, f"{where}/{name}")
+    else:
+        expected = kept["first"] if isinstance(kept, dict) else kept
+        assert found == pytest.approx(expected, abs=tolerance), where
+
+
+def test_tables_of_the_readme_hold_the_stored_results(load: Load) -> None:
+    text = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+
+    assert load("tables").fill(text) == text
+
+
+# CIFAR-10H
+
+
+@DATA
+def test_cifar10h_table_is_the_stored_one(load: Load) -> None:
+    table, data = load("cifar10h_table"), load("real_data").cifar10h()
+
+    found = table.resample(*data, 0, labels=(1, 2, 5))
+
+    assert_same(found, stored("cifar10h_table")["post-hoc"]["resnet18"])
+
+
+@DATA
+def test_methods_without_labels_have_the_stored_errors_on_cifar10h(load: Load) -> None:
+    table, counts = load("cifar10h_table"), load("real_data").cifar10h().counts
+    makers = {name: make for name, make in table.baselines().items() if name != "evidential"}  # slow to make
+
+    found = {name: table.resample_baseline(make(), counts, 0) for name, make in makers.items()}
+
+    assert_same(found, stored("cifar10h_table")["without labels"])
+
+
+@DATA
+@pytest.mark.parametrize("n_slices", [1, 10, 30])
+def test_with_one_label_the_papers_error_is_the_mean_entropy_whatever_the_cells(load: Load, n_slices: int) -> None:
+    """One label has no entropy (erratum E2): .154 nats on CIFAR-10H, where the paper's table says .501."""
+    p, counts = load("real_data").cifar10h()
+    labels = hocal.snapshots.draw_snapshots(counts, 1, replace=True, random_state=0)
+
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(n_slices), method="empirical").fit(p, labels)
+    error = hocal.aleatoric_error(calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p))
+
+    assert error == pytest.approx(get_entropy("shannon").value(counts / counts.sum(1, keepdims=True)).mean())
+    assert error == pytest.approx(stored("cifar10h_table")["mean entropy"], abs=1e-4)
+
+
+def test_the_stored_error_with_one_label_is_the_mean_entropy() -> None:
+    table = stored("cifar10h_table")
+    row = table["post-hoc"]["resnet18"]["empirical"]["1"]["items"]
+
+    assert row["mean"] == pytest.approx(table["mean entropy"], abs=0.002)  # of the test halves, not of all items
+
+
+@DATA
+def test_entropy_histograms_are_the_stored_ones(load: Load) -> None:
+    figure, data = load("entropy_histograms"), load("real_data").cifar10h()
+
+    for name, display in figure.displays(data).items():
+        found, kept = figure.figures(display), stored("entropy_histograms")[name]
+        assert found["cells"] == kept["cells"]
+        np.testing.assert_allclose(found["predicted mean"], kept["predicted mean"], atol=1e-3)
+        np.testing.assert_allclose(found["observed mean"], kept["observed mean"], atol=1e-3)
+
+
+@DATA
+def test_galleries_show_the_stored_images(load: Load) -> None:
+    figure, data = load("galleries"), load("real_data").cifar10h()
+
+    found = figure.gallery(data, figure.partitions(data.probabilities)["first and second choice"], 0)
+
+    for kind, rows in stored("galleries")["images"].items():
+        assert found[kind]["first"].tolist() == [row["item"] for row in rows]
+
+
+@DATA
+def test_calibration_errors_are_the_stored_ones(load: Load) -> None:
+    """The noise floor needs many simulations; the distances themselves do not."""
+    script, data = load("calibration_errors"), load("real_data").cifar10h()
+    points = hocal.Mixtures.from_points(data.probabilities)
+    errors = {f"post-hoc, {method}": script.post_hoc(data, method, 2, 1) for method in script.METHODS}
+    errors["point mass, resnet18"] = script.unlabelled(points, data.counts, 2, 1)
+
+    found = {name: {"mean": error.mean, "max": error.max} for name, error in errors.items()}
+
+    assert_same(found, stored("calibration_errors")["by labels"]["2"], tolerance=2e-3)
+
+
+@DATA
+def test_certificates_have_the_stored_widths(load: Load) -> None:
+    found = load("certificate_widths").resample(load("real_data").cifar10h(), 3, 0)
+
+    assert_same(found, stored("certificate_widths")["by labels"]["3"], tolerance=2e-3)
+
+
+# Three data sets, of which ChaosNLI-S is the smallest
+
+
+@DATA
+@pytest.mark.parametrize("name", ["label_efficiency", "set_coverage"])
+def test_results_on_chaosnli_are_the_stored_ones(load: Load, name: str) -> None:
+    found = load(name).resample(load("real_data").chaosnli(), 0)
+
+    assert_same(found, stored(name)["data"]["ChaosNLI-S, roberta-base_0"], tolerance=2e-3)
+
+
+@DATA
+def test_budgets_on_chaosnli_are_planned_and_measured_as_stored(load: Load) -> None:
+    script, data = load("budget_split"), load("real_data").chaosnli()
+    kept = stored("budget_split")["data"]["ChaosNLI-S, roberta-base_0"]
+
+    assert_same(script.resample(data, 0), kept["measured"], tolerance=2e-3)
+    assert_same(script.planned(data, "empirical"), kept["planned"]["empirical"], tolerance=2e-3)
+
+
+@DATA
+def test_ferplus_table_is_the_stored_one(load: Load) -> None:
+    assert_same(load("ferplus_table").resample(0, labels=(1, 4)), stored("ferplus_table"))
+
+
+# Worlds with known truth
+
+
+def test_xray_worlds_are_the_stored_ones(load: Load) -> None:
+    found, kept = load("xray").resample()[0], stored("xray")
+
+    for scenario, rows in found.items():
+        for name, parts in rows.items():
+            assert parts == pytest.approx(kept[scenario][name], abs=1e-3)
+
+
+def test_binary_regression_is_the_stored_one(load: Load) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    script, kept = load("binary_regression"), stored("binary_regression")
+    model = script.stored_network()
+
+    assert_same(script.snapshot_errors(model, 1000, 0), kept["epsilon"]["1000"], tolerance=2e-3)
+    assert_same(script.aleatoric_errors(model, 5, 0), kept["aleatoric_error_bits"]["5"], tolerance=2e-3)
+
+
+def test_a_head_learns_as_stored(load: Load) -> None:
+    """Training amplifies rounding, which differs between machines."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    found = load("head_convergence").run("MixtureHead", 125, 0)
+
+    assert_same(found, stored("head_convergence")["curves"]["MixtureHead"]["125"], tolerance=0.05)
