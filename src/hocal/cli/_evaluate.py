@@ -12,7 +12,7 @@ from hocal.cli._messages import working
 from hocal.cli._models import load_model
 from hocal.cli._options import split_list
 from hocal.cli._outputs import print_json, print_table
-from hocal.cli._tables import open_engine, open_labels, open_probabilities
+from hocal.cli._tables import open_engine, open_labels
 
 if TYPE_CHECKING:
     from hocal import CalibrationError, Certificate, SnapshotCalibrator
@@ -60,15 +60,7 @@ def evaluate(
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
     loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-        predictions = open_probabilities(
-            read,
-            probabilities,
-            item=loaded.item,
-            columns=loaded.probability_columns,
-            n_classes=len(loaded.classes),
-            cell=loaded.cell,
-            names=split_list(probability_names),
-        )
+        predictions = loaded.open(read, probabilities, names=split_list(probability_names))
         held = open_labels(read, labels, item=loaded.item, names=split_list(names), **columns)
         items = read_items(
             held, predictions, item=loaded.item, classes=loaded.classes, cell=loaded.cell, rules=rules, **columns

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hocal.cli._tables import Probabilities, Read, open_probabilities
+
 if TYPE_CHECKING:
     from hocal import SnapshotCalibrator
 
@@ -28,6 +30,18 @@ class Model(NamedTuple):
             item=item or self.item,
             probability_columns=probability_columns or self.probability_columns,
             cell=cell or self.cell,
+        )
+
+    def open(self, read: Read, path: str, *, names: Sequence[str] | None) -> Probabilities:
+        """Open a table of predictions for this model."""
+        return open_probabilities(
+            read,
+            path,
+            item=self.item,
+            columns=self.probability_columns,
+            n_classes=len(self.classes),
+            cell=self.cell,
+            names=names,
         )
 
 

@@ -14,7 +14,7 @@ from hocal.cli._messages import Progress, working
 from hocal.cli._models import Model, load_model
 from hocal.cli._options import split_list
 from hocal.cli._outputs import open_writer, output_file, print_json
-from hocal.cli._tables import Probabilities, count_rows, open_engine, open_probabilities
+from hocal.cli._tables import Probabilities, count_rows, open_engine
 
 ROWS = 100_000  # in a batch: some tens of MB for ten classes
 
@@ -47,15 +47,7 @@ def predict(
     table_kind(output.name)  # refuse other endings before the work begins
     with output_file(output, force=force) as temporary, open_engine("duckdb", memory_limit=memory_limit) as read:
         loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
-        predictions = open_probabilities(
-            read,
-            probabilities,
-            item=loaded.item,
-            columns=loaded.probability_columns,
-            n_classes=len(loaded.classes),
-            cell=loaded.cell,
-            names=split_list(probability_names),
-        )
+        predictions = loaded.open(read, probabilities, names=split_list(probability_names))
         with working("Certifying"):
             cells = _describe_cells(loaded, entropy, confidence, simultaneous)
         n_rows, total = 0, count_rows(predictions.table) if probabilities.endswith(".parquet") else None

@@ -19,7 +19,7 @@ from hocal.cli._messages import working
 from hocal.cli._models import Model, load_model
 from hocal.cli._options import split_list
 from hocal.cli._outputs import output_file
-from hocal.cli._tables import Probabilities, Read, open_engine, open_labels, open_probabilities
+from hocal.cli._tables import Probabilities, Read, open_engine, open_labels
 
 if TYPE_CHECKING:
     from hocal.report import Report
@@ -90,15 +90,7 @@ def report(
     known = None if check is None else _read_check(check)
     with _open_output(output, force) as write:
         with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-            predictions = open_probabilities(
-                read,
-                probabilities,
-                item=loaded.item,
-                columns=loaded.probability_columns,
-                n_classes=len(loaded.classes),
-                cell=loaded.cell,
-                names=split_list(probability_names),
-            )
+            predictions = loaded.open(read, probabilities, names=split_list(probability_names))
             media = {"images": images, "texts": text}
             shown = _read_all(read, probabilities, predictions, loaded, media, split_list(probability_names))
             held = None
