@@ -112,3 +112,9 @@ def test_columns_of_counts_must_match_the_classes(run: Run, study: Study) -> Non
 
     assert outcome.code == 2
     assert "must name one column for each of 3 classes, got 2" in outcome.err
+
+
+def test_few_labels_an_item_come_with_a_warning_about_the_aleatoric_error(run: Run, study: Study) -> None:
+    outcome = run(*measure(study, "csv"))
+
+    assert "With 3 labels an item the observed entropies are far too low" in outcome.out

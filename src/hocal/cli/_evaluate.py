@@ -17,6 +17,8 @@ from hocal.cli._tables import open_engine, open_labels
 if TYPE_CHECKING:
     from hocal import CalibrationError, Certificate, SnapshotCalibrator
 
+ENOUGH_LABELS = 10  # of an item, for its observed entropy to be worth comparing with
+
 
 def evaluate(
     model: options.ModelFile,
@@ -83,13 +85,17 @@ def evaluate(
 
 def _aleatoric_error(calibrator: SnapshotCalibrator, items: Items, entropy: str) -> dict[str, float]:
     """Return the error of the aleatoric uncertainty, averaged over items and over cells."""
+    import numpy as np
+
     import hocal
+    from hocal._validation import label_totals
 
     parts = calibrator.decompose(items.probabilities, entropy, cells=items.cells)
     where = calibrator.partition_.assign(items.probabilities, items.cells)
     return {
         "items": hocal.aleatoric_error(parts, items.counts, cells=where, average="items"),
         "cells": hocal.aleatoric_error(parts, items.counts, cells=where, average="cells"),
+        "median_labels": float(np.median(label_totals(items.counts))),
     }
 
 
@@ -129,4 +135,9 @@ def _show(error: CalibrationError, gap: dict[str, float], certificate: Certifica
             "aleatoric error": f"{gap['items']:.4f} {unit} (mean over items)",
         },
     )
+    if gap["median_labels"] < ENOUGH_LABELS:
+        typer.echo(
+            f"With {gap['median_labels']:g} labels an item the observed entropies are far too low, and the aleatoric "
+            "error is mostly that; judge by the calibration error."
+        )
     typer.echo(certificate.table(entropy))
