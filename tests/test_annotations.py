@@ -147,14 +147,20 @@ def test_columns_of_annotators_are_counted(convert: Any) -> None:
     assert labels.counts.tolist() == [[1, 0], [1, 1]]
 
 
-def test_columns_of_counts_are_read(convert: Any) -> None:
-    if isinstance(convert(COUNTS), pd.DataFrame) and convert(COUNTS)["cats"].dtype == object:
-        pytest.skip("a column of objects is refused")
-    labels = count_labels(convert(COUNTS), item="image", count_columns=["cats", "dogs"])
+@pytest.mark.parametrize("engine", [name for name in IN_PROCESS if name != "pandas of objects"])
+def test_columns_of_counts_are_read(engine: str) -> None:
+    labels = count_labels(IN_PROCESS[engine](arrow_table(COUNTS)), item="image", count_columns=["cats", "dogs"])
 
     assert labels.items.tolist() == [2, 7]
     assert labels.classes == ("cats", "dogs")
     assert labels.counts.tolist() == [[3, 0], [1, 2]]
+
+
+def test_counts_in_a_column_of_objects_are_refused() -> None:
+    table = IN_PROCESS["pandas of objects"](arrow_table(COUNTS))
+
+    with pytest.raises(ValueError, match="`count_columns` must hold numbers, got Object in 'cats'"):
+        count_labels(table, item="image", count_columns=["cats", "dogs"])
 
 
 def test_a_mapping_names_the_classes_of_count_columns() -> None:
@@ -204,6 +210,15 @@ def test_types_of_pandas_that_allow_gaps_are_plain_values() -> None:
 
     assert labels.items.tolist() == [2, 2**60 + 1]
     assert labels.counts.tolist() == [[0, 1], [0, 1]]
+
+
+def test_items_far_apart_are_sorted_like_neighbours(convert: Any) -> None:
+    table = convert({"item": [-(2**62), 2**62, 5, 2**62], "label": ["a", "b", "a", "a"]})
+
+    labels = count_labels(table, item="item", label="label")
+
+    assert labels.items.tolist() == [-(2**62), 5, 2**62]
+    assert labels.counts.tolist() == [[1, 0], [1, 0], [1, 1]]
 
 
 def test_large_item_numbers_keep_every_digit(convert: Any) -> None:
@@ -375,6 +390,11 @@ def test_a_table_without_rows_is_refused(convert: Any) -> None:
 
     with pytest.raises(ValueError, match="`table` must have at least one row"):
         count_labels(empty, item="item", label="label")
+
+
+def test_a_table_of_counts_without_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="`table` must have at least one row"):
+        count_labels(arrow_table(COUNTS).slice(0, 0), item="image", count_columns=["cats", "dogs"])
 
 
 def test_an_item_that_nobody_judged_is_refused(convert: Any) -> None:

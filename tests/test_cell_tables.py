@@ -117,15 +117,35 @@ def test_vectors_that_need_several_words(engine: str) -> None:
     assert same(compute(engine, p, counts, partition), reference(p, counts, partition))
 
 
+@pytest.mark.parametrize("n_classes", [17, 40, 100])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_classes(engine: str, n_classes: int) -> None:
+    p, counts = world(n_classes, 40, n_classes, 9)
+    partition = hocal.TopLabelPartition(3)
+
+    assert same(compute(engine, p, counts, partition), reference(p, counts, partition))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_item_with_far_more_labels_than_the_others(engine: str) -> None:
+    """The bits that the mean number of labels suggests are too few for it."""
+    p, counts = world(11, 50, 12, 3)
+    counts[17] = np.arange(12) * 1_000
+    partition = hocal.TopLabelPartition(2)
+
+    assert same(compute(engine, p, counts, partition), reference(p, counts, partition))
+
+
 @pytest.mark.xdist_group("spark")
-def test_spark_finds_the_statistics_of_arrays(spark: Any) -> None:  # noqa: F811
-    p, counts = world(7, 50, 3, 6)
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_spark_finds_the_statistics_of_arrays(spark: Any, n_classes: int) -> None:  # noqa: F811
+    p, counts = world(7, 50, n_classes, 6)
     labels, predictions = (spark.createDataFrame(arrow_table(table)) for table in as_tables(p, counts, 0, str))
     partition = hocal.TopLabelPartition(4)
 
     found = cell_statistics(
         labels, predictions, item="id", label="choice", partition=partition,
-        classes=["ü0", "ü1", "ü2"], probability_columns=["p0", "p1", "p2"],
+        classes=[f"ü{j}" for j in range(n_classes)], probability_columns=[f"p{j}" for j in range(n_classes)],
     )  # fmt: skip
 
     assert same(found, reference(p, counts, partition))
@@ -235,6 +255,8 @@ PROBLEMS: dict[str, tuple[Columns, Columns, dict[str, Any], str]] = {
     "text": ({}, {"b": ["x", "y", "z"]}, {}, r"Column 'b' of `probabilities` must hold numbers, got String"),
     "no item": ({}, {"id": [3, None, 2]}, {}, r"Column 'id' of `probabilities` must have a value .* got none"),
     "repeat": ({}, {"id": [3, 3, 2]}, {}, r"one row for each item, got several for 1 values of 'id': 3"),
+    "repeat of an unlabelled item": ({"id": [3] * 6}, {"id": [3, 7, 7]}, DROP, r"several for 1 values of 'id': 7"),
+    "repeat and unpredicted": ({}, {"id": [3, 3, 2]}, DROP, r"several for 1 values of 'id': 3"),
     "unpredicted": ({}, {"id": [3, 1, 4]}, {}, r"a row for each item, got none for 1: 2\. .*unpredicted=\"drop\""),
     "unlabelled": (
         {},
@@ -303,6 +325,23 @@ def test_too_many_classes_for_an_engine_are_refused() -> None:
             arrow_table(PREDICTIONS),
             **ARGUMENTS | {"classes": names, "probability_columns": names},
         )
+
+
+def test_labels_that_are_all_repeated_leave_nothing() -> None:
+    labels = arrow_table({"id": [1, 1], "choice": ["cat", "dog"], "worker": ["w", "w"]})
+
+    with pytest.raises(ValueError, match=r"`labels` must have a label that can be counted, got none that duplicates="):
+        cell_statistics(labels, arrow_table(PREDICTIONS), annotator="worker", duplicates="drop", **ARGUMENTS)
+
+
+def test_repeated_judgements_are_left_out_on_request() -> None:
+    workers = {"worker": ["u", "v", "u", "u", "v", "v"]}  # item 3 is judged twice by v
+
+    found = cell_statistics(
+        arrow_table(LABELS | workers), arrow_table(PREDICTIONS), annotator="worker", duplicates="drop", **ARGUMENTS
+    )
+
+    assert found.n_labels.sum() == 4
 
 
 def test_tables_of_different_engines_are_refused() -> None:

@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from hocal._tables import Frame, collect, collect_rows, enumerate_few, examples, pick, quote, sort_values, total
+from hocal._tables import (
+    Frame,
+    collect,
+    collect_rows,
+    count_rows,
+    enumerate_few,
+    examples,
+    pick,
+    quote,
+    sort_values,
+    total,
+)
 
 __all__ = ["Judgements", "check_classes", "read_judgements", "value_of_label"]
 
@@ -17,6 +28,7 @@ class Judgements(NamedTuple):
     """Checked judgements, still inside their engine."""
 
     frame: Frame  #: columns `item` and `label`; a row a judgement
+    n_rows: int
     numbers: dict[Any, int]  #: class number of each label that occurs
     classes: tuple[Any, ...]  #: the label of each class number
     every_item: Frame | None  #: column `item` of all rows where some were left out, else None
@@ -58,7 +70,8 @@ def read_judgements(
     kept, n_repeats = _check_repeats(rows, kept, duplicates, name)
     dropped = n_gaps or len(numbers) < len(labels) or n_repeats
     every_item = rows.frame.filter(~nw.col("item").is_null()).select("item") if dropped else None
-    return Judgements(kept.select("item", "label"), numbers, order, every_item)
+    n_rows = count_rows(kept) if n_repeats else sum(labels[value] for value in numbers)
+    return Judgements(kept.select("item", "label"), n_rows, numbers, order, every_item)
 
 
 def value_of_label(values: Mapping[Any, float]) -> nw.Expr:

@@ -13,7 +13,7 @@ from hocal._tables import Frame, collect, collect_rows, column_values, examples,
 from hocal._validation import SUM_TOLERANCE
 from hocal.partition import Partition, TopLabelPartition, UniformPartition
 
-__all__ = ["Predictions", "read_predictions", "sort_across", "sum_in_falling_order"]
+__all__ = ["Predictions", "check_one_row_an_item", "read_predictions", "sum_in_falling_order", "with_rank"]
 
 _UNIT = 2.0**32  # as in hocal.statistics: a prediction is summed in units of 2**-32
 
@@ -41,15 +41,15 @@ def read_predictions(
             raise ValueError(f"Column {title!r} of `probabilities` must hold numbers, got {schema[place]}.")
     numbers = picked.select("item", *(nw.col(place).cast(nw.Float64) for place in [*titles, *given]))
     n_items = _check_rows(numbers, {"item": item, **titles, **given}, partition.n_cells_)
-    _check_repeats(numbers, item)
     return Predictions(_with_cells(numbers, list(titles), partition, cell), list(titles), n_items)
 
 
 def sum_in_falling_order(predictions: Predictions, n_cells: int) -> IntArray:
     """Sum each cell's predictions in falling order, in units of 2**-32, (n_cells, n_classes)."""
     columns = predictions.columns
-    frame = sort_across(predictions.frame.select("cell", *columns), columns)
-    units = frame.select("cell", *((nw.col(place) * _UNIT).floor().cast(nw.Int64) for place in columns))
+    ordered = predictions.frame.select("cell", nw.list(*columns).list.sort(descending=True).alias("falling"))
+    falling = {place: nw.col("falling").list.get(rank) for rank, place in enumerate(columns)}
+    units = ordered.select("cell", **{place: (p * _UNIT).floor().cast(nw.Int64) for place, p in falling.items()})
     sums = units.group_by("cell").agg(*(nw.col(place).sum() for place in columns))
     # DuckDB adds 64-bit integers as 128-bit ones, which would leave it as decimal numbers.
     held = collect(sums.select("cell", *(nw.col(place).cast(nw.Int64) for place in columns)))
@@ -58,30 +58,29 @@ def sum_in_falling_order(predictions: Predictions, n_cells: int) -> IntArray:
     return result
 
 
-def sort_across(frame: Frame, columns: Sequence[str], follow: Sequence[str] = ()) -> Frame:
-    """Sort the values of each row in falling order, by Batcher's odd-even merge network.
-
-    Values of the columns `follow` move along; where two values tie, the lower of theirs comes first.
-    """
-    every = frame.collect_schema().names()
-    for layer in _network(len(columns)):
-        swapped = {name: nw.col(name) for name in every}
-        if follow:
-            # The comparisons are columns of their own, since four others need each.
-            frame = frame.select(*every, *(_out_of_order(columns, follow, a, b).alias(f"swap_{a}") for a, b in layer))
-            moved = [(f"swap_{a}", names[a], names[b]) for a, b in layer for names in (columns, follow)]
-            swapped |= {x: nw.when(nw.col(flag)).then(nw.col(y)).otherwise(nw.col(x)) for flag, x, y in moved}
-            swapped |= {y: nw.when(nw.col(flag)).then(nw.col(x)).otherwise(nw.col(y)) for flag, x, y in moved}
-        else:
-            pairs = [(columns[a], columns[b]) for a, b in layer]
-            swapped |= {x: nw.max_horizontal(x, y) for x, y in pairs} | {y: nw.min_horizontal(x, y) for x, y in pairs}
-        frame = frame.select(**swapped)
-    return frame
+def with_rank(frame: Frame, columns: Sequence[str]) -> Frame:
+    """Replace the probabilities by the rank of the class number in `code`, from 0; ties keep the order of classes."""
+    rest = [name for name in frame.collect_schema().names() if name not in columns]
+    code, own, zero = nw.col("code"), nw.col("own"), nw.lit(0.0)
+    choices = (nw.when(code == float(j)).then(nw.col(column)).otherwise(zero) for j, column in enumerate(columns))
+    ahead = (
+        nw.when((nw.col(column) > own) | ((nw.col(column) == own) & (code > float(j))))
+        .then(nw.lit(1.0))
+        .otherwise(zero)
+        for j, column in enumerate(columns)
+    )
+    return frame.with_columns(total(choices).alias("own")).select(*rest, total(ahead).alias("rank"))
 
 
-def _out_of_order(columns: Sequence[str], follow: Sequence[str], a: int, b: int) -> nw.Expr:
-    first, second = nw.col(columns[a]), nw.col(columns[b])
-    return (first < second) | ((first == second) & (nw.col(follow[a]) > nw.col(follow[b])))
+def check_one_row_an_item(predictions: Predictions, item: str) -> None:
+    """Refuse items that have several predictions."""
+    repeated = predictions.frame.group_by("item").agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
+    count, rows = examples(repeated, "item")
+    if count:
+        raise ValueError(
+            f"`probabilities` must have one row for each item, got several for {count} values of {item!r}: "
+            f"{quote([row[0] for row in rows], count)}. Keep one prediction an item."
+        )
 
 
 def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
@@ -132,16 +131,6 @@ def _refuse(kind: str, row: dict[str, Any], titles: dict[str, str], extent: str,
     )
 
 
-def _check_repeats(frame: Frame, item: str) -> None:
-    repeated = frame.group_by("item").agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
-    count, rows = examples(repeated, "item")
-    if count:
-        raise ValueError(
-            f"`probabilities` must have one row for each item, got several for {count} values of {item!r}: "
-            f"{quote([row[0] for row in rows], count)}. Keep one prediction an item."
-        )
-
-
 def _with_cells(frame: Frame, columns: list[str], partition: Partition, cell: str | None) -> Frame:
     """Add the cell of each item, exactly as `partition.assign` computes it."""
     if cell is None and isinstance(partition, UniformPartition):
@@ -164,18 +153,3 @@ def _with_cells(frame: Frame, columns: list[str], partition: Partition, cell: st
 def _slice(value: nw.Expr, n_slices: int) -> nw.Expr:
     number = (value * n_slices).floor()
     return nw.when(number >= n_slices).then(nw.lit(n_slices - 1.0)).otherwise(number)
-
-
-def _network(n: int) -> list[list[tuple[int, int]]]:
-    """Return the layers of a sorting network for n values; pairs of one layer are disjoint."""
-    layers = []
-    run = 1
-    while run < n:
-        step = run
-        while step >= 1:
-            starts = range(step % run, n - step, 2 * step)
-            pairs = [(i, i + step) for start in starts for i in range(start, min(start + step, n - step))]
-            layers.append([(a, b) for a, b in pairs if a // (2 * run) == b // (2 * run)])
-            step //= 2
-        run *= 2
-    return layers

@@ -31,7 +31,7 @@ class LabelCounts(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """Entries of a count matrix in any order; entries of one place add up."""
+    """Entries of a count matrix, in any order and each at a place of its own."""
 
     items: NDArray[Any]  #: item of each row of the matrix
     rows: NDArray[np.intp]
@@ -133,23 +133,19 @@ def count_labels(
 
 
 def _count(judgements: Judgements) -> _Entries:
-    """Count equal judgements in the engine; labels leave it as class numbers unless there are very many."""
-    numbers = judgements.numbers
-    code = value_of_label(numbers).cast(nw.Int64) if len(numbers) <= _MOST_COMPARISONS else nw.col("label")
-    groups = judgements.frame.select("item", code.alias("code")).group_by("item", "code")
-    counted = collect(groups.agg(nw.len().alias("n_rows")))
-    codes = counted["code"].to_list() if len(numbers) > _MOST_COMPARISONS else None
+    """Count equal judgements in the engine; text leaves it as class numbers unless there are very many."""
+    frame, numbers = judgements.frame, judgements.numbers
+    if len(numbers) <= _MOST_COMPARISONS and not frame.collect_schema()["label"].is_integer():
+        frame, numbers = frame.with_columns(value_of_label(numbers).alias("label")), {j: j for j in numbers.values()}
+    counted = collect(frame.group_by("item", "label").agg(nw.len().alias("n_rows")))
+    labels, places = distinct(column_values(counted["label"]))
     parts = [column_values(counted["item"])]
     if judgements.every_item is not None:
         every = judgements.every_item.group_by("item").agg(nw.len().alias("n_rows"))
         parts.append(column_values(collect(every)["item"]))
     items, rows = distinct(np.concatenate(parts))
-    return _Entries(
-        items,
-        rows[: len(counted)],
-        column_values(counted["code"]) if codes is None else np.array([numbers[value] for value in codes]),
-        column_values(counted["n_rows"]),
-    )
+    codes = np.array([numbers[label] for label in labels.tolist()], dtype=np.int64)
+    return _Entries(items, rows[: len(counted)], codes[places], column_values(counted["n_rows"]))
 
 
 def _class_columns(columns: Sequence[str] | Mapping[Any, str]) -> dict[Any, str]:
@@ -215,9 +211,10 @@ def _count_entries(values: NDArray[Any], counts: IntArray, duplicates: str) -> _
             f'{quote(repeated.tolist())}. Clean the table, add such rows up with duplicates="keep", or leave '
             'them out with duplicates="drop".'
         )
-    kept = counts * ((times[rows] == 1) | (duplicates == "keep"))[:, None]
+    kept = np.zeros((len(items), counts.shape[1]), dtype=np.int64)
+    np.add.at(kept, rows, counts * ((times[rows] == 1) | (duplicates == "keep"))[:, None])
     row, code = np.nonzero(kept)
-    return _Entries(items, rows[row], code.astype(np.int64), kept[row, code])
+    return _Entries(items, row, code.astype(np.int64), kept[row, code])
 
 
 def _check_empty(entries: _Entries, empty: str) -> _Entries:
@@ -242,5 +239,5 @@ def _matrix(entries: _Entries, classes: tuple[Any, ...], sparse: bool | None) ->
         counts: Counts = scipy_sparse.csr_array((entries.counts, (entries.rows, entries.codes)), shape=shape)
     else:
         counts = np.zeros(shape, dtype=np.int64)
-        np.add.at(counts, (entries.rows, entries.codes), entries.counts)
+        counts[entries.rows, entries.codes] = entries.counts
     return LabelCounts(entries.items, classes, counts)

@@ -11,15 +11,21 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from hocal._judgements import Judgements, check_classes, read_judgements, value_of_label
-from hocal._predictions import Predictions, read_predictions, sort_across, sum_in_falling_order
-from hocal._tables import Frame, collect, column_values, examples, open_tables, quote, total, with_one_key
+from hocal._predictions import (
+    Predictions,
+    check_one_row_an_item,
+    read_predictions,
+    sum_in_falling_order,
+    with_rank,
+)
+from hocal._tables import Frame, collect, column_values, examples, open_tables, quote, with_one_key
 from hocal._validation import check_choice
 from hocal.partition import Partition, PrecomputedPartition, TopLabelPartition, UniformPartition, as_partition
 from hocal.statistics import CellStatistics, Histogram
 
 __all__ = ["cell_statistics"]
 
-_MOST_CLASSES = 128  # beyond, expressions grow unwieldy and nearly every item is a histogram row of its own
+_MOST_CLASSES = 128  # beyond, nearly every item is a histogram row of its own
 _WORD_BITS = 52  # a float64 holds integers below 2**53 exactly, and every engine adds those exactly
 
 IntArray = NDArray[np.int64]
@@ -41,25 +47,12 @@ class _Packing(NamedTuple):
         """Entries of each number."""
         return [range(start, min(start + self.width, self.length)) for start in range(0, self.length, self.width)]
 
-    def place(self, entry: int) -> float:
-        """Return what a one in this entry adds to its number."""
-        return 2.0 ** (self.bits * (entry % self.width))
-
-    def pack(self, entries: Sequence[nw.Expr]) -> list[nw.Expr]:
-        """Write expressions as numbers."""
-        return [total(entries[i] * self.place(i) for i in word) for word in self.words]
-
-    def entry(self, words: Sequence[str], i: int) -> nw.Expr:
-        """Read an entry of numbers in columns."""
-        return self._field(nw.col(words[i // self.width]), nw.lit(self.place(i)))
-
-    def entry_at(self, words: Sequence[str], i: nw.Expr) -> nw.Expr:
-        """Read the entry that another column tells."""
-        which = (i / self.width).floor()
-        word = total(nw.when(which == w).then(nw.col(name)).otherwise(nw.lit(0.0)) for w, name in enumerate(words))
+    def pack(self, entry: nw.Expr, amount: nw.Expr) -> list[nw.Expr]:
+        """Write numbers for an amount in the one entry that a column tells; such numbers add up."""
+        which = (entry / self.width).floor()
         # Rounded, since not every library promises that powers of two are exact.
-        place = (nw.lit(2.0) ** ((i - which * self.width) * self.bits) + 0.5).floor()
-        return self._field(word, place)
+        place = (nw.lit(2.0) ** ((entry - which * self.width) * self.bits) + 0.5).floor()
+        return [nw.when(which == w).then(amount * place).otherwise(nw.lit(0.0)) for w in range(len(self.words))]
 
     def unpack(self, packed: Sequence[NDArray[Any]]) -> IntArray:
         """Return the vectors, (n_rows, length)."""
@@ -68,10 +61,6 @@ class _Packing(NamedTuple):
             for values, word in zip(packed, self.words, strict=True)
         ]
         return np.concatenate(parts, axis=1)
-
-    def _field(self, word: nw.Expr, place: nw.Expr) -> nw.Expr:
-        size = 2.0**self.bits
-        return (word / place).floor() - (word / (place * size)).floor() * size
 
 
 def cell_statistics(
@@ -94,8 +83,8 @@ def cell_statistics(
     """Compute the statistics of each cell from a table of labels and a table of predictions.
 
     The join, the cells and the histograms run inside the engine that holds both tables (DuckDB, Spark,
-    polars, pandas or pyarrow), which may keep them on disk; only the histograms leave it. The result
-    equals `CellStatistics.from_items` bit for bit and goes to `SnapshotCalibrator.fit_statistics`.
+    polars, pyarrow, or pandas with pyarrow), which may keep them on disk; only the histograms leave it. The
+    result equals `CellStatistics.from_items` bit for bit and goes to `SnapshotCalibrator.fit_statistics`.
 
     Parameters
     ----------
@@ -161,34 +150,18 @@ def cell_statistics(
         duplicates=duplicates,
         name="labels",
     )
+    if judgements.n_rows == 0:
+        raise ValueError('`labels` must have a label that can be counted, got none that duplicates="drop" leaves.')
     predictions = read_predictions(
         second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
     )
     left, right = with_one_key(judgements.frame, predictions.frame, item)
-    return _statistics(
-        judgements._replace(frame=left), predictions._replace(frame=right), fitted, unlabelled, unpredicted
-    )
-
-
-def _statistics(
-    judgements: Judgements, predictions: Predictions, partition: Partition, unlabelled: str, unpredicted: str
-) -> CellStatistics:
-    sizes = judgements.frame.group_by("item").agg(nw.len().alias("n_labels"))
-    (n_items, most), *_ = collect(sizes.select(nw.len().alias("n_items"), nw.col("n_labels").max())).rows()
-    packing = _Packing(len(judgements.classes), int(most).bit_length())
-    held = _count_vectors(judgements, predictions, packing)
-    n_matched = int(held.filter(nw.col("kind") == 0)["n_items"].sum())
-    if n_matched < n_items and unpredicted == "error":
-        _refuse_items(judgements.frame, predictions.frame, "`probabilities` must have a row", "unpredicted")
-    if n_matched < predictions.n_items and unlabelled == "error":
-        _refuse_items(predictions.frame, judgements.frame, "`labels` must have a label", "unlabelled")
-    if n_matched == 0:
-        raise ValueError("`labels` and `probabilities` must have items in common, got none.")
-    if n_matched < predictions.n_items:
-        labelled = predictions.frame.join(judgements.frame.select("item"), on="item", how="semi")
-        predictions = predictions._replace(frame=labelled)
-    observed, aligned = (_histogram(held.filter(nw.col("kind") == kind), packing) for kind in (0, 1))
-    return CellStatistics(observed, aligned, sum_in_falling_order(predictions, partition.n_cells_), partition.layout_)
+    judgements, predictions = judgements._replace(frame=left), predictions._replace(frame=right)
+    held, packing = _count_vectors(judgements, predictions)
+    predictions = _check_match(held, judgements, predictions, item, unlabelled, unpredicted)
+    matched = held.filter(nw.col("cell") >= 0)
+    observed, aligned = (_histogram(matched.filter(nw.col("kind") == kind), packing) for kind in (0, 1))
+    return CellStatistics(observed, aligned, sum_in_falling_order(predictions, fitted.n_cells_), fitted.layout_)
 
 
 def _check_columns(classes: Sequence[Any], columns: Sequence[str]) -> tuple[Any, ...]:
@@ -225,52 +198,76 @@ def _fit(partition: Any, n_classes: int, cell: str | None) -> Partition:
     return chosen
 
 
-def _count_vectors(judgements: Judgements, predictions: Predictions, packing: _Packing) -> nw.DataFrame[Any]:
-    """Count equal packed vectors in each cell, of kind 0 in class order and of kind 1 by falling probability."""
-    labels, ranking = _packed_labels(judgements, packing), _packed_ranking(predictions)
-    observed = [f"labels_{w}" for w in range(len(packing.words))]
-    order = _ranking(packing.length)
-    steps = [f"class_{w}" for w in range(len(order.words))]
-    aligned = packing.pack([packing.entry_at(observed, order.entry(steps, r)) for r in range(packing.length)])
-    items = labels.join(ranking, on="item").select("cell", *observed, **{f"a_{w}": a for w, a in enumerate(aligned)})
-    chosen = {
-        f"word_{w}": nw.when(nw.col("kind") == 0).then(nw.col(name)).otherwise(nw.col(f"a_{w}"))
-        for w, name in enumerate(observed)
-    }
-    both = items.join(_two_rows(predictions.frame), how="cross").select("cell", "kind", **chosen)
-    return collect(both.group_by("cell", "kind", *chosen).agg(nw.len().alias("n_items")))
+def _count_vectors(judgements: Judgements, predictions: Predictions) -> tuple[nw.DataFrame[Any], _Packing]:
+    """Count equal packed vectors in each cell, of kind 0 in class order and of kind 1 by falling probability.
+
+    Items without a prediction are in cell -1. The bits of an entry must be known before the labels of any
+    item are, so they are guessed from the mean number of labels, and all is done again where that was too few.
+    """
+    n_classes, twice_the_mean = len(judgements.classes), 2 * judgements.n_rows // predictions.n_items
+    packing = _Packing(n_classes, max(_WORD_BITS // n_classes, min(twice_the_mean.bit_length(), _WORD_BITS), 1))
+    held = _count_packed(judgements, predictions, packing)
+    most = int(held["most_labels"].max())
+    if most >= 1 << packing.bits:
+        packing = _Packing(n_classes, min(most.bit_length(), _WORD_BITS))
+        held = _count_packed(judgements, predictions, packing)
+    return held, packing
 
 
-def _packed_labels(judgements: Judgements, packing: _Packing) -> Frame:
-    """Return a row an item with its packed count vector."""
-    ones = {
-        f"labels_{w}": value_of_label(
-            {label: packing.place(j) if j in word else 0.0 for label, j in judgements.numbers.items()}
-        )
-        for w, word in enumerate(packing.words)
-    }
-    rows = judgements.frame.select("item", **ones)
-    return rows.group_by("item").agg(*(nw.col(name).sum() for name in ones))
+def _count_packed(judgements: Judgements, predictions: Predictions, packing: _Packing) -> nw.DataFrame[Any]:
+    """Count equal vectors, all packed in the same way."""
+    words = {f"word_{w}": word for w, word in enumerate(packing.pack(nw.col("entry"), nw.col("n_labels")))}
+    rows = _entries(judgements, predictions).select("item", "cell", "kind", "n_labels", **words)
+    vectors = rows.group_by("item", "cell", "kind").agg(*(nw.col(name).sum() for name in ("n_labels", *words)))
+    n_labels = nw.col("n_labels")
+    groups = vectors.group_by("cell", "kind", *words)
+    return collect(groups.agg(nw.len().alias("n_items"), n_labels.sum(), n_labels.max().alias("most_labels")))
 
 
-def _packed_ranking(predictions: Predictions) -> Frame:
-    """Return a row an item with its cell and its classes in order of falling probability, packed."""
-    columns = predictions.columns
-    classes = {f"c_{j}": nw.lit(float(j)) for j in range(len(columns))}
-    numbered = predictions.frame.select("item", "cell", *columns, **classes)
-    ordered = sort_across(numbered, columns, list(classes))
-    packed = _ranking(len(columns)).pack([nw.col(name) for name in classes])
-    return ordered.select("item", "cell", **{f"class_{w}": word for w, word in enumerate(packed)})
-
-
-def _ranking(n_classes: int) -> _Packing:
-    return _Packing(n_classes, (n_classes - 1).bit_length())
+def _entries(judgements: Judgements, predictions: Predictions) -> Frame:
+    """Return two rows for each class that an item got: the class number is the entry of kind 0, its rank of kind 1."""
+    code = value_of_label({label: float(j) for label, j in judgements.numbers.items()})
+    votes = judgements.frame.select("item", code.alias("code")).group_by("item", "code")
+    joined = votes.agg(nw.len().alias("n_labels")).join(predictions.frame, on="item", how="left")
+    ranked = with_rank(joined, predictions.columns).with_columns(
+        nw.col("cell").fill_null(-1).cast(nw.Int64), nw.col("n_labels").cast(nw.Float64)
+    )
+    entry = nw.when(nw.col("kind") == 0).then(nw.col("code")).otherwise(nw.col("rank"))
+    # A join between the rank and what is made of it, since DuckDB would copy its long expression to every use.
+    both = ranked.join(_two_rows(predictions.frame), how="cross")
+    return both.select("item", "cell", "kind", "n_labels", entry.alias("entry"))
 
 
 def _two_rows(frame: Frame) -> Frame:
-    """Return a table of the engine with one column `kind`, 0 and 1, to count twice in one pass."""
+    """Return a table of the engine with one column `kind`, 0 and 1."""
     one = frame.select("cell").head(1)
     return nw.concat([one.select(nw.lit(kind).cast(nw.Int64).alias("kind"), "cell").select("kind") for kind in (0, 1)])
+
+
+def _check_match(
+    held: nw.DataFrame[Any],
+    judgements: Judgements,
+    predictions: Predictions,
+    item: str,
+    unlabelled: str,
+    unpredicted: str,
+) -> Predictions:
+    """Refuse items that are not in both tables or have several predictions; return those that are labelled."""
+    items = held.filter(nw.col("kind") == 0)
+    n_matched = int(items.filter(nw.col("cell") >= 0)["n_items"].sum())
+    n_labels = int(items["n_labels"].sum())
+    # An item with two predictions is joined twice, and so are its labels.
+    if n_labels > judgements.n_rows or n_matched < predictions.n_items:
+        check_one_row_an_item(predictions, item)
+    if n_matched < int(items["n_items"].sum()) and unpredicted == "error":
+        _refuse_items(judgements.frame, predictions.frame, "`probabilities` must have a row", "unpredicted")
+    if n_matched < predictions.n_items and unlabelled == "error":
+        _refuse_items(predictions.frame, judgements.frame, "`labels` must have a label", "unlabelled")
+    if n_matched == 0:
+        raise ValueError("`labels` and `probabilities` must have items in common, got none.")
+    if n_matched == predictions.n_items:
+        return predictions
+    return predictions._replace(frame=predictions.frame.join(judgements.frame.select("item"), on="item", how="semi"))
 
 
 def _histogram(rows: nw.DataFrame[Any], packing: _Packing) -> Histogram:
