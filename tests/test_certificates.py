@@ -194,7 +194,7 @@ def test_only_labels_of_other_cells_choose_the_statistics() -> None:
     second = statistics_of(counts, cells, 5)
     fold = _folds(first)
 
-    before, after = (_advise_folds(each, each.observed, fold, False)[fold[2]] for each in (first, second))
+    before, after = (_advise_folds(each, each.observed, fold, False, alone=False)[fold[2]] for each in (first, second))
 
     assert isinstance(before, Advice)
     for key, estimator in before.estimators.items():
@@ -286,3 +286,19 @@ def test_epsilon_of_snapshots_of_another_size_is_refused() -> None:
 
     with pytest.raises(ValueError, match="`k` must be the size of the predicted snapshots, 3, got 2"):
         calibrator.certify(k=2)
+
+
+def test_a_cell_unlike_its_neighbours_keeps_an_interval_nearly_as_narrow_as_alone() -> None:
+    """Neighbours about which people always agree choose statistics that are useless for an ambiguous cell."""
+    generator = np.random.default_rng(0)
+    ambiguous = np.repeat([False, True, False], 300)
+    heads = np.where(ambiguous, 0.5, generator.random(900) < 0.5)
+    says = np.where(ambiguous, 0.45, np.repeat([0.4, 0.4, 0.5], 300))
+    labels = generator.multinomial(3, np.column_stack([1 - heads, heads]))
+    p = np.column_stack([1 - says, says])
+    together = hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20)).fit(p, labels).certify()
+    alone = hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20)).fit(p[ambiguous], labels[ambiguous]).certify()
+    widths = [float(np.subtract(*each.interval("aleatoric")[::-1])[9]) for each in (together, alone)]
+
+    assert together.n_items[9] == alone.n_items[9] == 300
+    assert widths[0] < 1.5 * widths[1]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hocal.bounds import epsilon_bound, projection_slack
-from hocal.entropy import Brier, Separable, Shannon
+from hocal.entropy import Brier, Separable, Shannon, get_entropy
 from hocal.estimators import BernsteinEstimator, bernstein_estimator, snapshot_marginal
 from hocal.limits import Draws, box_limits, lower_limit, pair_draws, upper_limit
 from hocal.statistics import Histogram
@@ -29,6 +29,7 @@ SIZES = (2, 3, 5, 10, 20)  # snapshots with an estimator of their own when total
 MAX_PAIRED = 5_000  # items; all pairs of more are too many to list, and classwise limits are narrow by then
 _FEWEST = 30  # items whose advice is worth taking
 _UNIFORM = 0.02  # of the guessed label distribution, so that no label has an unbounded loss
+_FALLBACK_SHARE = 0.2  # of delta spent on statistics that no other cell advised
 _PAPER_SHARE = 0.05  # of delta spent on the paper's bound where that says anything
 
 
@@ -166,7 +167,7 @@ def _nearest_marginal(reference: Array) -> Array:
     return np.asarray(reference.sum() * (weights @ chances))
 
 
-def cell_intervals(sample: Sample, advice: Advice, delta: float) -> Intervals:
+def cell_intervals(sample: Sample, advice: Advice, delta: float, *, fallback: Advice | None = None) -> Intervals:
     """Return the interval of each entropy and quantity, each with probability at least 1 - delta on its own.
 
     Parameters
@@ -177,23 +178,42 @@ def cell_intervals(sample: Sample, advice: Advice, delta: float) -> Intervals:
         From other cells.
     delta : float
         Allowed chance of failure of an interval.
+    fallback : Advice, optional
+        Advice that no other cell gave. A fifth of `delta` is spent on it, which widens well advised intervals by
+        some 3% and saves those of a cell that is unlike its neighbours.
 
     Returns
     -------
     dict
         (lower, upper) by (entropy, quantity), inside the possible range.
     """
+    if fallback is None:
+        return _intervals(sample, advice, delta)
+    spent = _FALLBACK_SHARE * delta
+    advised, plain = _intervals(sample, advice, delta - spent), _intervals(sample, fallback, spent)
+    return {
+        (entropy, quantity): _inside((max(low, lower), min(high, upper)), entropy, sample.n_classes)
+        for (entropy, quantity), (low, high) in advised.items()
+        for lower, upper in [plain[entropy, quantity]]
+    }
+
+
+def _intervals(sample: Sample, advice: Advice, delta: float) -> Intervals:
     limits = _Limits(sample, _draws(sample, advice), advice.deviations)
     result = {}
     for entropy, find in ((Shannon(), _shannon), (Brier(), _brier)):
-        largest = entropy.maximum(sample.n_classes)
         found = find(limits, delta)
         found["aleatoric"] = _with_paper(limits, entropy, found["aleatoric"], delta)
-        for quantity, (lower, upper) in found.items():
-            inside = max(lower, 0.0), min(upper, largest)
-            # Ends that cross prove that a limit has failed; then nothing is claimed.
-            result[entropy.name, quantity] = inside if inside[0] <= inside[1] else (0.0, largest)
+        for quantity, ends in found.items():
+            result[entropy.name, quantity] = _inside(ends, entropy.name, sample.n_classes)
     return result
+
+
+def _inside(ends: tuple[float, float], entropy: str, n_classes: int) -> tuple[float, float]:
+    """Cut an interval to the possible range; ends that cross prove that a limit has failed, so nothing is claimed."""
+    largest = get_entropy(entropy).maximum(n_classes)
+    lower, upper = max(ends[0], 0.0), min(ends[1], largest)
+    return (lower, upper) if lower <= upper else (0.0, largest)
 
 
 @dataclass(frozen=True, eq=False)

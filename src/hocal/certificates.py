@@ -300,11 +300,12 @@ def _all_intervals(
 ) -> dict[tuple[str, str], Array]:
     """Return the limits of every cell, each cell advised by the folds of its block that it is not in."""
     fold = _folds(statistics)
-    advice = _advise_folds(statistics, histogram, fold, aligned)
+    advice, fallback = (_advise_folds(statistics, histogram, fold, aligned, alone=alone) for alone in (False, True))
     result = {(e, q): np.full((statistics.n_cells, 2), np.nan) for e in ENTROPIES for q in QUANTITIES}
     for cell in np.flatnonzero(statistics.n_items):
         sample = Sample.of(histogram, histogram.cells == cell)
-        for key, ends in cell_intervals(sample, advice[fold[cell]], delta).items():
+        found = cell_intervals(sample, advice[fold[cell]], delta, fallback=fallback[fold[cell]])
+        for key, ends in found.items():
             result[key][cell] = ends
     return result
 
@@ -342,7 +343,10 @@ def _levels(statistics: CellStatistics) -> Integers:
     return np.argsort(np.argsort(statistics.mean_prediction[:, 0], kind="stable"), kind="stable")
 
 
-def _advise_folds(statistics: CellStatistics, histogram: Histogram, fold: Integers, aligned: bool) -> dict[int, Advice]:
+def _advise_folds(
+    statistics: CellStatistics, histogram: Histogram, fold: Integers, aligned: bool, *, alone: bool
+) -> dict[int, Advice]:
+    """Return the advice for each fold from the others of its block, or from none."""
     sizes, n_items, place = estimator_sizes(histogram.totals), statistics.n_items, fold[histogram.cells]
     advice = {}
     for own in np.unique(fold[fold >= 0]):
@@ -351,7 +355,7 @@ def _advise_folds(statistics: CellStatistics, histogram: Histogram, fold: Intege
             others = place != own
         members = n_items[fold == own]
         advice[int(own)] = advise(
-            Sample.of(histogram, others) if others.any() else None,
+            Sample.of(histogram, others) if others.any() and not alone else None,
             sizes,
             n_classes=statistics.n_classes,
             n_items=float(members @ members / members.sum()),
