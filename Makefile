@@ -9,14 +9,15 @@ TORCH := torch==2.13.0
 EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_errors ferplus_table binary_regression \
 	label_efficiency certificate_widths set_coverage budget_split head_convergence tables
 
-.PHONY: help demo test check docs bench reproduce clean
+.PHONY: help demo test check docs oldest bench reproduce clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo       install and run the demonstration"
 	@echo "make test       install everything and run all tests with coverage"
 	@echo "make check      ruff and mypy"
-	@echo "make docs       check that the documentation's examples run"
+	@echo "make docs       build the documentation into site/ and check that its examples run"
+	@echo "make oldest     core tests on the oldest supported versions of what hocal needs"
 	@echo "make bench      timings against peers, into benchmarks/results"
 	@echo "make reproduce  experiments that run on a CPU, into experiments/results"
 
@@ -45,7 +46,15 @@ check: $(VENV)/dev
 	$(BIN)/mypy
 
 docs: $(VENV)/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python -m pytest -q tests/test_documentation.py
+
+oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt --editable ".[app]" \
+		pandas polars hypothesis pytest pytest-cov pytest-xdist
+	.venv-oldest/bin/python -m pytest -q -m "not slow" tests --ignore=tests/networks \
+		--ignore=tests/test_documentation.py --ignore=tests/test_experiments.py --ignore=tests/test_package.py
 
 bench: $(VENV)/dev
 	for name in wasserstein decomposition calibration; do $(BIN)/python benchmarks/$$name.py || exit 1; done
@@ -54,4 +63,4 @@ reproduce: $(VENV)/dev
 	for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/python experiments/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-oldest site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

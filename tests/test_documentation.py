@@ -1,29 +1,117 @@
-"""Every Python block in the documents runs, and so do the example scripts and small benchmarks."""
+"""Every example in the documents runs, every link leads somewhere, and the documentation builds without a warning."""
 
+import contextlib
+import io
+import logging
+import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
+
+import hocal
+from engines import why_no_spark
+from hocal.datasets import make_mixture_world
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+PLAIN_FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("experiments/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 BENCHMARKS = [path for path in sorted(ROOT.glob("benchmarks/*.py")) if path.name != "measure.py"]
 
+# Commands that install or run what other tests run; any other command in a document is run here.
+RUN_ELSEWHERE = ("pip install ", "make ", "git ", "python examples/", "python benchmarks/", "python experiments/")
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_of_a_document_run_in_order(document: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+class Block(NamedTuple):
+    """A fenced block of a document."""
+
+    language: str
+    text: str
+    line: int  #: number of its first line, for tracebacks
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    text = document.read_text(encoding="utf-8")
+    for found in re.finditer(r"^```([^\n]*)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        yield Block(found[1], found[2], text.count("\n", 0, found.start(2)))
+
+
+def write_study(folder: Path) -> None:
+    """Write the files that readers of the README have already."""
+    world, classes = make_mixture_world(300, 3, random_state=0), ["cat", "dog", "fox"]
+    labels = (np.repeat(classes, counts) for counts in world.draw(3, random_state=1))
+    judgements = [f"{image},{label}" for image, chosen in enumerate(labels) for label in chosen]
+    (folder / "labels.csv").write_text("\n".join(["image,choice", *judgements]), encoding="utf-8")
+    rows = (",".join(map(str, [image, *p.tolist()])) for image, p in enumerate(world.predictions))
+    (folder / "softmax.csv").write_text("\n".join([",".join(["image", *classes]), *rows]), encoding="utf-8")
+
+
+def run_python(block: Block, document: Path, namespace: dict[str, object]) -> None:
+    code = compile("\n" * block.line + block.text, str(document), "exec")  # so that tracebacks show the line
+    exec(code, namespace)
+
+
+def run_shell(block: Block) -> None:
+    """Run the commands of `hocal` in this process, where its imports are paid for already."""
+    for line in block.text.replace("\\\n", " ").splitlines():
+        command, _, _ = line.partition("  #")
+        if not command.strip() or command.startswith(("#", *RUN_ELSEWHERE)):
+            continue
+        program, *arguments = shlex.split(command)
+        assert program == "hocal", f"nothing runs {command!r}"
+        run_hocal(arguments)
+
+
+def run_hocal(arguments: list[str]) -> None:
+    from hocal.cli import main
+
+    target = None
+    if ">" in arguments:
+        *arguments, _, target = arguments
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as finished:
+        main(arguments)
+    assert finished.value.code in (0, None), arguments
+    if target is not None:
+        Path(target).write_text(said.getvalue(), encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_examples_of_a_document_run_in_order(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one document share variables and an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    if document == ROOT / "README.md":
+        write_study(tmp_path)
     namespace: dict[str, object] = {"__name__": "document"}
 
-    for block in blocks:
-        exec(compile(block, document.name, "exec"), namespace)
+    for block in blocks(document):
+        if block.text.startswith("--8<--"):
+            continue  # a piece of an example script, which another test runs
+        assert block.language in ("python", "sh", "text"), f"{block.language!r} in line {block.line}"
+        if block.language == "python":
+            run_python(block, document, namespace)
+        elif block.language == "sh":
+            run_shell(block)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(example: Path) -> None:
+    text = example.read_text(encoding="utf-8")
+    if "pyspark" in text and why_no_spark():
+        pytest.skip(why_no_spark())
+    if re.search(r"\bload_(crowd|cifar10h)\(", text) and "HOCAL_DATA" not in os.environ:
+        pytest.skip("the example reads real data, and HOCAL_DATA is not set")
     finished = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
 
     assert finished.returncode == 0, finished.stderr
@@ -35,3 +123,71 @@ def test_benchmark_runs_in_its_tiny_version(benchmark: Path) -> None:
     finished = subprocess.run([sys.executable, str(benchmark), "--tiny"], capture_output=True, text=True, check=False)
 
     assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("document", PLAIN_FILES, ids=name_of)
+def test_relative_links_lead_to_files(document: Path) -> None:
+    """Of the files that are read where they lie; the build checks the links between pages."""
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8"))
+    absent = [link for link in targets if "://" not in link and not (document.parent / link).exists()]
+
+    assert absent == []
+
+
+def test_no_page_names_a_host_that_it_does_not_need() -> None:
+    """Outside links are few and known, so that a wrong one is noticed."""
+    text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+
+    assert set(re.findall(r"https?://([^/)>\s]+)", text)) <= {"arxiv.org"}
+
+
+def test_page_of_public_names_lists_them_all() -> None:
+    page = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"^\| \[`hocal\.(\w+)`\]", page, flags=re.MULTILINE) == hocal.__all__
+
+
+def test_design_page_has_a_place_for_every_module() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    modules = {path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if not path.name.startswith("__")}
+
+    assert modules - {"py"} - set(re.findall(r"`(\w+)`", page)) == set()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the documentation."""
+    pytest.importorskip("mkdocs", reason="the documentation is built with mkdocs")
+    pytest.importorskip("material", reason="the documentation is built with mkdocs-material")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    warnings: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: warnings.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("mkdocs").addHandler(handler)
+    try:
+        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder)))
+    finally:
+        logging.getLogger("mkdocs").removeHandler(handler)
+    assert warnings == []
+    return folder
+
+
+@pytest.mark.filterwarnings("default")
+def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in site.rglob("*.html"))
+
+    assert re.findall(r'<(?:script|img|iframe)[^>]*src="https?:[^"]+"', pages) == []
+    assert re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|icon)"[^>]*href="https?:[^"]+"', pages) == []
+
+
+@pytest.mark.filterwarnings("default")
+def test_every_public_name_and_module_has_an_entry(site: Path) -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
+    modules = {path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if path.stem[0] not in "_."}
+    listed = set(re.findall(r'id="hocal\.([\w.]+)"', pages))
+
+    assert {f"{home}.{name}" for name, home in hocal._HOME_OF.items()} - listed == set()
+    assert modules - {entry.partition(".")[0] for entry in listed} - {"py"} == set()
