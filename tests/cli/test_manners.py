@@ -198,3 +198,11 @@ def test_a_pipe_gets_neither_colours_nor_progress_nor_noise(study: Study, tmp_pa
 
     assert done.stdout == f"120 items in {tmp_path / 'out.csv'}\n"
     assert done.stderr == ""
+
+
+def test_a_mistake_of_the_program_keeps_its_traceback(run: Run, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import that fails inside the library is no bad input; one that names the pip command is."""
+    monkeypatch.setitem(sys.modules, "hocal.persistence", None)
+
+    with pytest.raises(ImportError, match="persistence"):
+        run("predict", study / "model.hocal", study / "predictions.csv", "-o", "nowhere.csv")

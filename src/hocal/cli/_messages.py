@@ -28,7 +28,8 @@ def interrupted(error: BaseException) -> bool:
 
 def is_bad_input(error: BaseException) -> bool:
     """Tell errors about what the user gave from mistakes in the code."""
-    return isinstance(error, (ValueError, OSError, ImportError)) or _root(error) in _ENGINES
+    missing_extra = isinstance(error, ImportError) and "pip install" in str(error)
+    return missing_extra or isinstance(error, (ValueError, OSError)) or _root(error) in _ENGINES
 
 
 def one_line(error: BaseException) -> str:

@@ -215,7 +215,8 @@ def _independent(trust: Trust) -> Finding:
     check = trust["check"]
     if check is None:
         text = (
-            "All of this rests on labels that are independent given the item. Check them with hocal.check_annotations."
+            "All of this rests on labels that are independent given the item. "
+            "Check them with `hocal check` or hocal.check_annotations."
         )
         return Finding("unknown", "Independence of the labels was not checked", text)
     warnings = [finding for finding in check["findings"] if finding["severity"] == "warning"]
