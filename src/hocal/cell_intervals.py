@@ -187,7 +187,7 @@ def cell_intervals(sample: Sample, advice: Advice, delta: float, *, fallback: Ad
     dict
         (lower, upper) by (entropy, quantity), inside the possible range.
     """
-    if fallback is None:
+    if fallback is None or not advice.deviations:  # nobody advised
         return _intervals(sample, advice, delta)
     spent = _FALLBACK_SHARE * delta
     advised, plain = _intervals(sample, advice, delta - spent), _intervals(sample, fallback, spent)
