@@ -57,7 +57,7 @@ oldest:
 		--ignore=tests/test_documentation.py --ignore=tests/test_experiments.py --ignore=tests/test_package.py
 
 bench: $(VENV)/dev
-	for name in wasserstein decomposition calibration; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in wasserstein decomposition calibration annotations; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 reproduce: $(VENV)/dev
 	for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/python experiments/$$name.py || exit 1; done
