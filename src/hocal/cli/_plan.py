@@ -46,6 +46,8 @@ def plan(
             choices = {"n_simulations": n_simulations, "entropy": entropy, "random_state": random_state}
             result = _split_budget(calibrator, budget, _sizes(k), choices)
         else:
+            if n_classes is None and calibrator is None:
+                raise ValueError("`--n-classes` or `--model` must be given, to know what is planned for.")
             study = {"n_classes": n_classes, "mixture": _mixture(calibrator, cell)}
             common = {"k": _one_size(k), "confidence": confidence, "entropy": entropy}
             result = _plan_cell(n_items, {"width": width, "epsilon": epsilon}, common, study)
