@@ -124,6 +124,19 @@ def test_spark_counts_like_arrow(spark: Any) -> None:  # noqa: F811
     assert same(count_labels(spark.createDataFrame(table), **options), count_labels(table, **options))
 
 
+@settings(max_examples=4)  # each is several jobs
+@given(table=judgements())
+def test_spark_counts_random_tables_like_arrow(
+    spark: Any,  # noqa: F811
+    table: tuple[dict[str, list[Any]], dict[str, pa.DataType]],
+) -> None:
+    held = arrow_table(*table)
+    assume(held.drop_null().num_rows > 0 and len(set(held.drop_null()["label"].to_pylist())) > 1)
+    options = {"item": "item", "label": "label", "annotator": "worker", **OPTIONS, "duplicates": "keep"}
+
+    assert same(count_labels(spark.createDataFrame(held), **options), count_labels(held, **options))
+
+
 @pytest.mark.xdist_group("spark")
 def test_spark_reads_wide_tables(spark: Any) -> None:  # noqa: F811
     table = arrow_table({"item": [3, 1, 2], "a": [1, None, None], "b": [2.0, None, 1.0]})

@@ -137,10 +137,15 @@ def test_one_item_with_far_more_labels_than_the_others(engine: str) -> None:
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("n_classes", [3, 40])
-def test_spark_finds_the_statistics_of_arrays(spark: Any, n_classes: int) -> None:  # noqa: F811
-    p, counts = world(7, 50, n_classes, 6)
-    labels, predictions = (spark.createDataFrame(arrow_table(table)) for table in as_tables(p, counts, 0, str))
+@pytest.mark.parametrize(("seed", "n_classes", "as_item"), [(7, 3, str), (8, 5, int), (9, 2, int), (7, 40, str)])
+def test_spark_finds_the_statistics_of_arrays(
+    spark: Any,  # noqa: F811
+    seed: int,
+    n_classes: int,
+    as_item: Any,
+) -> None:
+    p, counts = world(seed, 50, n_classes, 6)
+    labels, predictions = (spark.createDataFrame(arrow_table(table)) for table in as_tables(p, counts, seed, as_item))
     partition = hocal.TopLabelPartition(4)
 
     found = cell_statistics(
