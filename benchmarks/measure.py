@@ -1,11 +1,18 @@
-"""Time several ways to compute one thing, side by side in one process."""
+"""Time several ways to compute one thing, side by side in one process, and measure the memory they need."""
 
 from __future__ import annotations
 
+import gc
+import math
 import platform
+import sys
 import time
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from importlib.metadata import distribution as distribution_of
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 
@@ -19,6 +26,48 @@ def best_times(calls: Mapping[str, Callable[[], Any]], repeats: int) -> tuple[di
             call()
             seconds[name] = min(seconds[name], time.perf_counter() - start)
     return seconds, values
+
+
+def peak_bytes(call: Callable[[], Any]) -> int | None:
+    """Return the most memory a call holds beyond what was there before, its result included; None but on Linux."""
+    status, refs = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    if not refs.exists():
+        return None
+    gc.collect()
+    refs.write_text("5", encoding="ascii")  # forget the peak so far
+    before = _kilobytes(status, "VmRSS")
+    result = call()
+    peak = _kilobytes(status, "VmHWM")
+    del result
+    return max(peak - before, 0) * 1024
+
+
+def _kilobytes(status: Path, field: str) -> int:
+    line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith(field))
+    return int(line.split()[1])
+
+
+def growth(sizes: Iterable[float], seconds: Iterable[float]) -> float:
+    """Return the power of the size with which time grows: the slope of a line through their logarithms."""
+    x, y = ([math.log(value) for value in values] for values in (sizes, seconds))
+    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
+    spread = sum((a - middle_x) ** 2 for a in x)
+    return sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / spread
+
+
+def load_alone(distribution: str, module: str) -> Any:
+    """Import one module of a peer without running the `__init__` of its packages.
+
+    For peers whose packages import torchvision or lightning at once, though the function timed needs neither.
+    """
+    site = Path(str(distribution_of(distribution).locate_file("")))
+    parts = module.split(".")
+    for depth in range(1, len(parts)):
+        name = ".".join(parts[:depth])
+        package = types.ModuleType(name)
+        package.__path__ = [str(site.joinpath(*parts[:depth]))]
+        sys.modules.setdefault(name, package)
+    return import_module(module)
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -68,11 +68,30 @@ def decompose_members(
     measure = get_entropy(entropy, base=base)
     value, slope = _functions(measure)
     _check_shape(members)
+    if kind == "mutual-information" and isinstance(measure, Shannon):
+        parts = _decompose_in_one_pass(members, measure)
+        if parts is not None:
+            return TensorDecomposition(*parts, measure, kind)
     rows = max((_CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK) // (members[0].numel()), 1)
     with torch.autocast(members.device.type, enabled=False):  # sums need their precision
         blocks = [_decompose_block(block, measure, value, slope, kind) for block in torch.split(members, rows)]
-    parts = [torch.cat(part) for part in zip(*blocks, strict=True)]
-    return TensorDecomposition(parts[0], parts[1], parts[2], measure, kind)
+    predictive, aleatoric, epistemic = (torch.cat(part) for part in zip(*blocks, strict=True))
+    return TensorDecomposition(predictive, aleatoric, epistemic, measure, kind)
+
+
+def _decompose_in_one_pass(members: Tensor, measure: Shannon) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return the parts from a kernel on a GPU; None where there is none, or where it found something odd."""
+    if not members.is_cuda or (torch.is_grad_enabled() and members.requires_grad):
+        return None
+    try:
+        from hocal.torch._shannon_kernel import MAX_CLASSES, decompose_shannon
+    except ImportError:  # PyTorch brings Triton to most systems with a GPU, not to all
+        return None
+    if members.shape[2] > MAX_CLASSES:
+        return None
+    with torch.cuda.device(members.device):
+        parts, valid = decompose_shannon(members, measure._scale, _TOLERANCE.get(members.dtype, 1e-5))
+    return (parts[0], parts[1], parts[2]) if valid else None
 
 
 def _decompose_block(
