@@ -327,7 +327,7 @@ def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
     Returns
     -------
     int
-        The degree, and the number of labels needed. `hocal.moments.bernstein_estimator` needs far fewer.
+        The degree, and the number of labels needed. `hocal.estimators.bernstein_estimator` needs far fewer.
 
     Examples
     --------

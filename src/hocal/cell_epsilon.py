@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hocal._validation import check_integer
-from hocal.bounds import epsilon_bound, projection_slack
+from hocal.bounds import binomial_deviation, epsilon_bound
 from hocal.cell_intervals import Sample, worst_slack
 from hocal.mixtures import Mixtures
 from hocal.snapshots import compress, n_snapshots, sub_snapshots
@@ -95,13 +96,17 @@ def set_coverage(mixtures: Mixtures, error: CellEpsilon, *, projected: bool) -> 
     Where the prediction was projected to be compared, its own slack is added.
     """
     coverage = np.full(len(error.k), np.nan)
-    for cell in np.flatnonzero(error.k):
-        atoms = slice(*mixtures.offsets[mixtures.index[cell] + np.arange(2)])
-        k, n_classes = int(error.k[cell]), mixtures.n_classes
-        points, weights = mixtures.points[atoms], mixtures.weights[atoms]
-        own = projection_slack(k, n_classes, probabilities=points, weights=weights).value if projected else 0.0
-        coverage[cell] = max(1 - 2 * math.sqrt(error.values[cell] + own + worst_slack(k, n_classes)), 0.0)
+    for k in map(int, np.unique(error.k[error.k > 0])):
+        cells = np.flatnonzero(error.k == k)
+        own = mixtures[cells].expect(partial(_slack, k=k)) if projected else 0.0
+        distance = error.values[cells] + own + worst_slack(k, mixtures.n_classes)
+        coverage[cells] = np.maximum(1 - 2 * np.sqrt(distance), 0)
     return coverage
+
+
+def _slack(points: Array, k: int) -> Array:
+    """Return how far the k-snapshots of each label distribution lie from it on average."""
+    return np.asarray(binomial_deviation(points, k).sum(axis=1))
 
 
 def smallest_totals(histogram: Histogram, n_cells: int) -> Integers:

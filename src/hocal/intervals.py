@@ -16,12 +16,6 @@ __all__ = ["Interval", "betting_interval", "empirical_bernstein_interval", "hoef
 Array = NDArray[np.float64]
 
 
-_STAKE_SHARE = 0.99  # of the largest stake that no single draw can ruin
-
-
-_N_STAKES = 6
-
-
 class Interval(NamedTuple):
     """Lower and upper limits of a quantity.
 
