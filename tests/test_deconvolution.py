@@ -1,5 +1,7 @@
 """Deconvolution: the mixture behind few labels an item, against closed forms, slow references and known truths."""
 
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from scipy import optimize, sparse, special
 
 from hocal import deconvolution, npmle
 from hocal.deconvolution import Deconvolution, deconvolve
-from hocal.npmle import fit_pool
+from hocal.npmle import N_LEADING, fit_pool
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,6 +49,20 @@ def fit_world(world: dict[str, Any], rows: Any = slice(None), **options: Any) ->
 
 def cell_means(values: Array, cells: NDArray[np.intp]) -> Array:
     return np.asarray(np.bincount(cells, values, minlength=11) / np.bincount(cells, minlength=11))
+
+
+def draw_problem(n_rows: int, k: int, n_atoms: int = 400) -> tuple[Array, Array]:
+    """Return the likelihood of drawn snapshots of k labels under random atoms, and random frequencies."""
+    generator = np.random.default_rng(0)
+    labels = generator.multinomial(k, generator.dirichlet([2.0, 1.0, 0.5], size=n_rows))
+    logs = labels @ np.log(generator.dirichlet([1.0, 1.0, 1.0], size=n_atoms)).T
+    return np.exp(logs - logs.max(axis=1, keepdims=True)), generator.integers(1, 50, n_rows).astype(np.float64)
+
+
+def slope(weights: Array, likelihood: Array, frequency: Array, prior: float) -> Array:
+    """Return the gain an item of moving weight to each atom, which at the maximum is 0 for all."""
+    gradient = (frequency / (likelihood @ weights)) @ likelihood + prior / len(weights) / weights
+    return np.asarray(gradient / (frequency.sum() + prior) - 1)
 
 
 @pytest.fixture
@@ -105,8 +121,63 @@ def test_gap_bounds_the_distance_to_the_maximum(problem: tuple[Array, Array], mo
     assert 1e-9 < short <= rough.gap * (problem[1].sum() + 5)
 
 
-def test_pool_converges_with_a_prior_heavier_than_the_data(problem: tuple[Array, Array]) -> None:
-    assert fit_pool(*problem, prior=1e5).gap < 1e-6
+def test_gap_is_a_bound_where_the_steps_run_out(problem: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three steps from the start, still far from the maximum."""
+    monkeypatch.setattr(npmle, "MAX_STEPS", 3)
+    rough = fit_pool(*problem, prior=5.0)
+    monkeypatch.undo()
+
+    best = fit_pool(*problem, prior=5.0)
+
+    distance = objective(best.weights, *problem, 5.0) - objective(rough.weights, *problem, 5.0)
+    assert rough.gap > 1e-6
+    assert distance <= rough.gap * (problem[1].sum() + 5) + 1e-9
+
+
+@pytest.mark.parametrize("n_rows", [1, 100, 300])
+@pytest.mark.parametrize("k", [2, 50, 20_000])
+@pytest.mark.parametrize("prior", [1e-6, 1.0, 1e6])
+def test_no_atom_deserves_another_weight_than_it_has(n_rows: int, k: int, prior: float) -> None:
+    """Few and many snapshots, labels that leave much or nothing open, a prior that says nothing or everything."""
+    problem = draw_problem(n_rows, k)
+
+    fit = fit_pool(*problem, prior=prior)
+
+    assert fit.weights.min() > 0
+    np.testing.assert_allclose(slope(fit.weights, *problem, prior), 0, atol=1e-5)
+
+
+def test_a_billion_items_are_no_problem() -> None:
+    likelihood, frequency = draw_problem(200, 10)
+
+    assert fit_pool(likelihood, 1e9 * frequency, prior=1.0).gap < 1e-9
+
+
+def test_a_factor_of_a_row_of_the_likelihood_does_not_matter(problem: tuple[Array, Array]) -> None:
+    likelihood, frequency = problem
+    factors = 10.0 ** np.random.default_rng(1).integers(-50, 50, size=(len(likelihood), 1))
+
+    first, second = (fit_pool(factor * likelihood, frequency, prior=5.0).weights for factor in (1, factors))
+
+    np.testing.assert_allclose(first, second, rtol=1e-6)
+
+
+def test_likelihood_of_the_tail_is_the_mean_over_the_ranks_it_may_lie_on() -> None:
+    """Mass .3 on two of four tail ranks: the tail's labels (1, 2, 0, 0) and (3, 0, 0, 0) by enumeration."""
+    leading = np.full(N_LEADING, 0.7 / N_LEADING)
+    atoms = [np.append(leading, 0.3), np.append(leading, 0.3)]
+    dictionary = npmle.Atoms(np.empty((2, 0)), np.array(atoms), np.array([2.0, 1.0]), 4)
+    labels = np.array([[1, 2, 0, 0], [3, 0, 0, 0]])
+    snapshots = np.column_stack([np.zeros((2, N_LEADING), dtype=int), [3, 3], [2, 1]])
+
+    found = npmle.snapshot_likelihood(snapshots, dictionary)
+
+    expected = np.zeros((2, 2))
+    for atom, width in enumerate((2, 1)):
+        for ranks in combinations(range(4), width):
+            tail = np.where(np.isin(np.arange(4), ranks), 0.3 / width, 0.0)
+            expected[:, atom] += (tail**labels).prod(axis=1) / comb(4, width)
+    np.testing.assert_allclose(found, expected / expected.max(axis=1, keepdims=True), atol=1e-12)
 
 
 @pytest.mark.parametrize(("n_classes", "k"), [(2, 2), (3, 5), (10, 2), (10, 10), (40, 3)])
@@ -227,6 +298,15 @@ def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         return aleatoric(deconvolve(labels, cells, np.ones(1000), **layout, mean_prediction=predicted))
 
     np.testing.assert_allclose(fit(1e-13), fit(0.0), atol=1e-8)
+
+
+@pytest.mark.parametrize("block", [1, 40])
+def test_cells_looked_at_together_do_not_affect_each_other(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = draw_world(500, 4, [3])
+    together = fit_world(world)
+    monkeypatch.setattr(deconvolution, "BLOCK", block)
+
+    np.testing.assert_allclose(fit_world(world).weights, together.weights, atol=1e-9)
 
 
 def test_multiplicity_means_repetition() -> None:

@@ -18,6 +18,7 @@ Everything happens over ranks: each item's classes are in order of falling predi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ N_BINS = 24  # atoms whose two features lie in the same of 24 x 24 bins are tilt
 SCALE_RANGE = (0.01, 3.0)  # of the effects; at the lower end an effect changes nothing
 MAX_STEPS = 100  # of Newton's method for the effects; it takes about five
 MAX_STEP = 2.0  # change of an effect in one step: far away the curvature tells little, and weights underflow
+BLOCK = 500  # pairs of a cell and a snapshot that are looked at together: their weights then stay in the cache
 ENOUGH = 1e-8  # expected gain of the last step, in nats of all labels together
 
 Array = NDArray[np.float64]
@@ -54,6 +56,21 @@ class Deconvolution:
     gap: float  #: bound on what the pool's penalised log-likelihood is short of its maximum, in nats an item
     n_iterations: int  #: Newton steps for the pool plus rounds of choosing the scales
     source: NDArray[np.str_]  #: (n_cells,), "cell", for empty cells "neighbours" (group or level) or "pool"
+
+
+class _Block(NamedTuple):
+    """Some of the filled cells."""
+
+    cells: slice
+    first: Index  #: (n_cells + 1,), the first pair of each cell, counted in the block, and the number of pairs
+    items: Array  #: (n_pairs,)
+    likelihood: Array  #: (n_pairs, n_groups)
+
+    def weigh(self, weights: Array) -> Array:
+        """Return the joint density of each pair's snapshot and the groups, given the weights in the cells."""
+        joint = np.repeat(weights, np.diff(self.first), axis=0)
+        joint *= self.likelihood
+        return joint
 
 
 class _Cells(NamedTuple):
@@ -80,10 +97,16 @@ class _Cells(NamedTuple):
         weights = self.tilt(self.design @ effects[:n_shared] + effects[n_shared:])
         first, second = self.features.T
         moments = np.column_stack([first, second, first**2, first * second, second**2])
-        joint = np.repeat(weights, np.diff(self.items.indptr), axis=0)
-        joint *= self.likelihood
-        sums = joint @ np.column_stack([moments, np.ones(len(moments))])  # one pass over the largest array
+        wanted = np.column_stack([moments, np.ones(len(moments))])
+        sums = np.concatenate([block.weigh(weights[block.cells]) @ wanted for block in self.blocks()])
         return weights @ moments, sums[:, :5] / sums[:, 5:], sums[:, 5]
+
+    def blocks(self) -> list[_Block]:
+        """Return runs of whole cells with about BLOCK pairs each, or one cell with more."""
+        first, items = self.items.indptr, self.items.data
+        cuts = np.unique([0, *np.searchsorted(first, np.arange(BLOCK, first[-1], BLOCK)), len(first) - 1])
+        runs = [(slice(a, b), first[a : b + 1], slice(first[a], first[b])) for a, b in pairwise(cuts.tolist())]
+        return [_Block(cells, at - at[0], items[pairs], self.likelihood[pairs]) for cells, at, pairs in runs]
 
 
 class _Objective(NamedTuple):
@@ -198,7 +221,7 @@ def _group_atoms(
     belongs = sparse.csr_array((pool, member, np.arange(len(pool) + 1)))  # (n_atoms, n_groups)
     mass = np.asarray(belongs.sum(axis=0), dtype=np.float64)
     means = (belongs.T @ np.column_stack([raw, entropy])) / mass[:, None]
-    parts = np.array_split(snapshots, len(snapshots) // 4096 + 1)
+    parts = np.array_split(snapshots, len(snapshots) // 1024 + 1)
     likelihood = np.concatenate([snapshot_likelihood(part, atoms) @ belongs for part in parts]) / mass
     items = sparse.csr_array((table.data, np.arange(table.nnz), table.indptr), shape=(table.shape[0], table.nnz))
     filled = _Cells(_whiten(means[:, :2], mass), mass, likelihood[table.indices], items, design)
@@ -338,14 +361,14 @@ def _posterior_variance(information: Array, design: Array, precision: Array) -> 
 
 def _loosen(filled: _Cells, prior: Array) -> Array:
     """Take 30 steps of expectation maximisation from the prior, which counts as PRIOR_ITEMS items."""
-    pairs = np.diff(filled.items.indptr)
-    n_items = np.asarray(filled.items.sum(axis=1))[:, None]
-    belongs = sparse.csr_array((np.ones(pairs.sum()), filled.items.indices, filled.items.indptr))
-    weights = prior
-    for _ in range(30):
-        joint = filled.likelihood * np.repeat(weights, pairs, axis=0)
-        joint *= (filled.items.data / joint.sum(axis=1))[:, None]
-        weights = (PRIOR_ITEMS * prior + belongs @ joint) / (PRIOR_ITEMS + n_items)
+    weights = np.empty_like(prior)
+    for block in filled.blocks():
+        here, ratios = prior[block.cells], sparse.csr_array((block.items, np.arange(block.first[-1]), block.first))
+        total = PRIOR_ITEMS + ratios.sum(axis=1)[:, None]
+        for _ in range(30):
+            ratios.data = block.items / block.weigh(here).sum(axis=1)
+            here = (PRIOR_ITEMS * prior[block.cells] + here * (ratios @ block.likelihood)) / total
+        weights[block.cells] = here
     return weights
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,12 @@ __all__ = ["N_LEADING", "Atoms", "PoolFit", "fit_pool", "make_atoms", "sample_sn
 
 Array = NDArray[np.float64]
 Snapshots = NDArray[np.int64]
+Inverse = Callable[[Array], Array]
 
 MAX_POOL_ROWS = 1_000  # distinct snapshots the pool is fitted to; more are thinned systematically
-TOLERANCE = 1e-10  # of the squared Newton decrement, in nats an item
+TOLERANCE = 1e-10  # of the gap before the last step, in nats an item; that step about squares it
+MAX_STEPS = 200  # it takes three to twenty
+FEW_ROWS = 128  # distinct snapshots up to which systems are solved directly
 N_LEADING = 11  # ranks that are told apart; the following ones are alike
 _MIXED = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99])[:, None]
 
@@ -36,21 +40,43 @@ class Atoms(NamedTuple):
     n_tail: int  #: number of ranks in the tail; below 2 there is nothing to spread
 
 
+class _Point(NamedTuple):
+    """Where the interior-point method stands, everything positive."""
+
+    weights: Array  #: (n_atoms,) w
+    density: Array  #: (n_snapshots,) u = Lw
+    dual: Array  #: (n_snapshots,) v
+    slack: Array  #: (n_atoms,) z = N - L'v
+
+
+class _System(NamedTuple):
+    """The matrix I + B B' of a Newton step, B = diag(scale) L diag(root), that of v in units of 1 / scale."""
+
+    likelihood: Array  #: (n_snapshots, n_atoms)
+    scale: Array  #: (n_snapshots,) sqrt(v / u)
+    root: Array  #: (n_atoms,) sqrt(w / z)
+
+    def multiply(self, x: Array) -> Array:
+        """Return the product with a vector."""
+        return np.asarray(x + self.scale * (self.likelihood @ (self.root**2 * ((self.scale * x) @ self.likelihood))))
+
+
 def fit_pool(likelihood: Array, frequency: Array, *, prior: float) -> PoolFit:
     """Maximise sum_s n_s log (L w)_s + sum_a m log w_a over mixture weights w, with m = prior / n_atoms.
 
-    Solved in the dual, max_v sum_s n_s log v_s + sum_a m log(N - (L'v)_a) with N = sum n + prior, by Newton
-    steps along a falling prior; then w_a is proportional to 1 / (N - (L'v)_a). The gap reported is
-    max_a (L'(n / Lw) + m / w)_a / N - 1, which bounds the distance to the maximum in nats an item.
+    The dual is to maximise sum_s n_s log v_s + sum_a m log z_a with z = N - L'v and N = sum n + prior; at the
+    optimum v Lw = n and w z = m. A primal-dual interior-point method solves these equations, at first with a
+    larger number than m that falls. The gap reported is the difference between the two objectives, which bounds
+    the distance to the maximum.
 
     Parameters
     ----------
     likelihood : array of shape (n_snapshots, n_atoms)
-        Likelihood of each snapshot under each atom, each row up to a factor.
+        Likelihood of each snapshot under each atom, each row up to a factor. Fastest in column order.
     frequency : array of shape (n_snapshots,)
         Number of items with each snapshot, positive.
     prior : float
-        Weight of the uniform prior, in items.
+        Weight of the uniform prior, in items, positive.
 
     Returns
     -------
@@ -64,44 +90,99 @@ def fit_pool(likelihood: Array, frequency: Array, *, prior: float) -> PoolFit:
     >>> fit_pool(np.eye(2), np.array([30.0, 10.0]), prior=20.0).weights.round(3).tolist()
     [0.667, 0.333]
     """
-    n_items, n_atoms = float(frequency.sum()), likelihood.shape[1]
-    falling = [n_items * 0.1**i for i in range(20) if n_items * 0.1**i > prior]
-    dual, steps = frequency / likelihood.mean(axis=1), 0
-    for weight in [*falling, prior]:
-        enough = TOLERANCE * (n_items + weight) if weight == prior else 0.5 * weight
-        for _ in range(100):
-            dual, decrement = _newton_step(likelihood, frequency, dual, weight)
-            steps += 1
-            if decrement < enough:
-                break
-    weights = 1 / (n_items + prior - likelihood.T @ dual)
-    weights /= weights.sum()
-    gradient = likelihood.T @ (frequency / (likelihood @ weights)) + prior / n_atoms / weights
-    return PoolFit(weights, float(gradient.max() / (n_items + prior) - 1), steps)
+    mass, gap, steps = prior / likelihood.shape[1], np.inf, 0
+    point, squares = _start(likelihood, frequency, mass), likelihood**2
+    while gap > TOLERANCE and steps < MAX_STEPS:
+        gap, steps = _gap(point, frequency, mass), steps + 1
+        point = _step(point, likelihood, squares, frequency, mass, min(0.1, gap**0.5))
+    total = point.weights.sum()
+    point = point._replace(weights=point.weights / total, density=point.density / total)
+    return PoolFit(point.weights, _gap(point, frequency, mass), steps)
 
 
-def _newton_step(likelihood: Array, frequency: Array, dual: Array, prior: float) -> tuple[Array, float]:
-    """Take one damped Newton step on the dual of `fit_pool`; also return the squared Newton decrement."""
-    total, mass = frequency.sum() + prior, prior / likelihood.shape[1]
-    slack = total - likelihood.T @ dual
-    if slack.min() <= 0:  # the prior has fallen since the last step: scale back into the domain
-        dual = dual * (0.99 * total / (total - slack.min()))
-        slack = total - likelihood.T @ dual
-    gradient = frequency / dual - likelihood @ (mass / slack)
-    scale = dual / np.sqrt(frequency)  # turns the part of the curvature that is diagonal into the identity
-    root = likelihood * (scale[:, None] * (np.sqrt(mass) / slack))
-    curvature = root @ root.T  # of a matrix and its own transpose, half the work of any other product
-    curvature.flat[:: len(curvature) + 1] += 1
-    direction = scale * linalg.solve(curvature, scale * gradient, assume_a="pos")
-    change, decrement = likelihood.T @ direction, float(gradient @ direction)
-    ratios = np.concatenate([-direction / dual, change / slack])  # a step of 1 / ratio ends at the border
-    step = min(1.0, 0.99 / max(float(ratios.max()), 1e-300))
-    for _ in range(40):
-        gain = frequency @ np.log1p(step * direction / dual) + mass * np.log1p(-step * change / slack).sum()
-        if gain >= 0.05 * step * decrement:
+def _start(likelihood: Array, frequency: Array, mass: float) -> _Point:
+    """Return where ten steps of expectation maximisation lead, with a dual that is scaled into its domain."""
+    n_atoms = likelihood.shape[1]
+    total, weights = frequency.sum() + mass * n_atoms, np.full(n_atoms, 1 / n_atoms)
+    for _ in range(10):
+        weights = (weights * ((frequency / (likelihood @ weights)) @ likelihood) + mass) / total
+    density = likelihood @ weights
+    used = (frequency / density) @ likelihood
+    inside = min(1.0, 0.99 * total / used.max())
+    return _Point(weights, density, inside * frequency / density, total - inside * used)
+
+
+def _gap(point: _Point, frequency: Array, mass: float) -> float:
+    """Return dual minus primal objective in nats an item, for weights that sum to 1."""
+    snapshots, atoms = point.dual * point.density / frequency - 1, point.weights * point.slack / mass - 1
+    gap = frequency @ (snapshots - np.log1p(snapshots)) + mass * (atoms - np.log1p(atoms)).sum()
+    return float(gap / (frequency.sum() + mass * len(atoms)))
+
+
+def _step(point: _Point, likelihood: Array, squares: Array, frequency: Array, mass: float, tolerance: float) -> _Point:
+    """Take a Newton step towards v Lw = n and w z = target, where the target is m or a tenth of the mean w z.
+
+    With the steps of w and z eliminated, (diag(u / v) + L diag(w / z) L') dv = n / v - L (target / z).
+    """
+    weights, density, dual, slack = point
+    system = _System(likelihood, np.sqrt(dual / density), np.sqrt(weights / slack))
+    goal = max(mass, 0.1 * float(weights @ slack) / len(weights)) / slack
+    right = system.scale * (frequency / dual - likelihood @ goal)
+    dual_step = system.scale * _conjugate_gradients(system, right, _approximate_inverse(system, squares), tolerance)
+    used = dual_step @ likelihood
+    weights_step = goal - weights + system.root**2 * used
+    density_step = likelihood @ weights_step
+    primal = _step_length(weights_step / weights, density_step / density)
+    other = _step_length(dual_step / dual, -used / slack)
+    ahead = weights + primal * weights_step, density + primal * density_step
+    return _Point(*ahead, dual + other * dual_step, slack - other * used)
+
+
+def _step_length(*changes: Array) -> float:
+    """Return 1, or what leads to 99% of the way to the border where that is nearer."""
+    return min(1.0, 0.99 / max(1e-300, *(-float(change.min()) for change in changes)))
+
+
+def _conjugate_gradients(system: _System, right: Array, inverse: Inverse, tolerance: float) -> Array:
+    """Solve the system until the residual, as the approximate inverse measures it, is small relative to the start."""
+    solution, residual, direction = np.zeros_like(right), right, inverse(right)
+    first = size = float(right @ direction)
+    for _ in range(30):
+        if size <= tolerance**2 * first:
             break
-        step /= 2
-    return dual + step * direction, decrement
+        image = system.multiply(direction)
+        length = size / float(direction @ image)
+        solution, residual = solution + length * direction, residual - length * image
+        guess = inverse(residual)
+        last, size = size, float(residual @ guess)
+        direction = guess + size / last * direction
+    return solution
+
+
+def _approximate_inverse(system: _System, squares: Array) -> Inverse:
+    """Return the product with the inverse: exact where snapshots are few, else from the atoms that matter most.
+
+    By Woodbury's formula (I + BB')^-1 = I - B (I + B'B)^-1 B', and most atoms have small columns in B.
+    """
+    likelihood, scale, root = system
+    if len(scale) <= FEW_ROWS:
+        return _factor(likelihood * root * scale[:, None])
+    norms = root**2 * (scale**2 @ squares)
+    n_kept = np.clip((norms > 2).sum(), 1, int(0.8 * len(scale)))
+    kept = np.argsort(-norms)[:n_kept]
+    columns = likelihood.T[kept]  # of B, as rows
+    columns *= scale
+    columns *= root[kept, None]
+    inner = _factor(columns)
+    return lambda x: np.asarray(x - inner(columns @ x) @ columns)
+
+
+def _factor(rows: Array) -> Inverse:
+    """Return the product with the inverse of the identity plus the products of the rows with one another."""
+    products = rows @ rows.T  # of a matrix and its own transpose, half the work of any other product
+    products.flat[:: len(products) + 1] += 1 + 1e-14 * np.trace(products)  # more than rounding takes away
+    factor = linalg.cho_factor(products.T, overwrite_a=True, check_finite=False)
+    return lambda x: np.asarray(linalg.cho_solve(factor, x, check_finite=False))
 
 
 def sample_snapshots(snapshots: Snapshots, frequency: Array) -> tuple[Snapshots, Array]:
@@ -120,13 +201,16 @@ def snapshot_likelihood(snapshots: Snapshots, atoms: Atoms) -> Array:
     With mass t spread evenly over m of T tail ranks chosen at random, K tail labels on d of the ranks have
     the probability (t / m)^K C(T - d, m - d) / C(T, m).
     """
-    logs = snapshots[:, :-1] @ np.log(atoms.lumped).T
+    logs = np.log(atoms.lumped) @ snapshots[:, :-1].T  # (n_atoms, n_snapshots)
     if atoms.n_tail > 1:
-        distinct, width = snapshots[:, -1:], atoms.width
-        logs -= snapshots[:, -2:-1] * np.log(width)
+        logs -= np.log(atoms.width)[:, None] * snapshots[:, -2]
+        sizes, place = np.unique(atoms.width, return_inverse=True)  # few, so a table of the binomials is small
+        width, distinct = sizes[:, None], np.arange(snapshots[:, -1].max() + 1)
         ways = special.gammaln(width + 1) - special.gammaln(np.maximum(width - distinct, 0) + 1)
-        logs += np.where(width >= distinct, ways + special.gammaln(atoms.n_tail - distinct + 1), -1e3)
-    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+        ways = np.where(width >= distinct, ways + special.gammaln(atoms.n_tail - distinct + 1), -1e3)
+        logs += ways[place][:, snapshots[:, -1]]
+    logs -= logs.max(axis=0)
+    return np.asarray(np.exp(logs, out=logs).T)
 
 
 def make_atoms(snapshots: Snapshots, frequency: Array, n_classes: int) -> Atoms:
