@@ -197,6 +197,25 @@ def test_classes_of_counts_are_numbers_by_default() -> None:
     assert classifier().fit(X, COUNTS).classes_.tolist() == [0, 1, 2]
 
 
+def test_columns_of_a_dataframe_name_the_classes() -> None:
+    frame = pd.DataFrame(COUNTS, columns=["dog", "cat", "ant"])
+
+    assert classifier().fit(X, frame).classes_.tolist() == ["dog", "cat", "ant"]
+    assert classifier().fit(X, frame.set_axis([2, 1, 0], axis=1)).classes_.tolist() == [0, 1, 2]
+
+
+def test_columns_in_another_order_than_the_classes_are_refused() -> None:
+    frame = pd.DataFrame(COUNTS, columns=["dog", "cat", "ant"])
+
+    with pytest.raises(ValueError, match=r"the order of the classes, \['ant', 'cat', 'dog'\], got \['dog', 'cat'"):
+        classifier().fit(X, frame, classes=["ant", "cat", "dog"])
+
+
+def test_a_trained_estimator_is_to_be_frozen_not_announced() -> None:
+    with pytest.raises(ValueError, match=r"got 'prefit'\. Wrap .* in sklearn\.frozen\.FrozenEstimator"):
+        classifier(cv="prefit").fit(X, COUNTS)
+
+
 def test_classes_name_the_columns_in_the_order_given() -> None:
     numbered, named = classifier().fit(X, COUNTS), classifier().fit(X, COUNTS, classes=["dog", "cat", "ant"])
 

@@ -86,6 +86,7 @@ class Certificate:
     --------
     >>> import numpy as np
     >>> import hocal
+    >>> from hocal.certificates import certify
     >>> from hocal.statistics import CellStatistics
     >>> p = np.tile([[0.6, 0.4]], (500, 1))
     >>> partition = hocal.UniformPartition(n_bins=1).fit(p)
@@ -249,6 +250,7 @@ def certify(
     Examples
     --------
     >>> import hocal
+    >>> from hocal.certificates import certify
     >>> from hocal.statistics import CellStatistics
     >>> p, counts = [[0.9, 0.1]] * 100, [[3, 0]] * 80 + [[2, 1]] * 20
     >>> partition = hocal.UniformPartition(n_bins=2).fit(p)

@@ -153,8 +153,9 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         y : array or sparse matrix of shape (n_items, n_classes), or (n_items,)
             Label counts of each item, or one label an item.
         classes : array of shape (n_classes,), optional
-            The labels that the columns of counts stand for: by default those of a frozen estimator, else
-            0, 1, 2, ... With one label an item: all labels there are, if some may not occur.
+            The labels that the columns of counts stand for: by default those of a frozen estimator, else the
+            columns' names in a dataframe, else 0, 1, 2, ... With one label an item: all labels there are, if some
+            may not occur.
         **params : dict
             Passed to the estimator's `fit`, with items selected and repeated like those of X; sample
             weights multiply the label counts there and do not enter the calibration. `groups` goes to the
@@ -297,6 +298,11 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         """Return training and held-out items of each fold."""
         items, most = np.arange(labels.counts.shape[0]), majority(labels.counts)
         cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, str):
+            raise ValueError(
+                f"`cv` must be a number of folds, a splitter or pairs of (train, test) items, got {cv!r}. "
+                "Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator."
+            )
         if isinstance(cv, Integral):
             n_folds = check_integer(cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item.")
             cv = PredefinedSplit(deal(most, n_folds, self.random_state))

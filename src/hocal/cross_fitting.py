@@ -65,15 +65,27 @@ def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -
     names = known if classes is None else _check_classes(classes, known)
     if not holds_counts(y):
         return _read_single_labels(y, names)
-    counts = check_counts(y)
-    names = np.arange(counts.shape[1]) if names is None else names
+    counts, columns = check_counts(y), _column_names(y)
+    if names is None:
+        names = np.arange(counts.shape[1]) if columns is None else columns
     if counts.shape[1] != len(names):
         whose = "classes of the frozen estimator" if classes is None else "given `classes`"
         raise ValueError(
             f"`counts` must have a column for each of the {len(names)} {whose}, got {counts.shape[1]} columns. "
             "Drop items with other labels, or add a column of zeros for a class without labels."
         )
+    if columns is not None and sorted(columns.tolist()) == sorted(map(str, names)) and (columns != names).any():
+        raise ValueError(
+            f"`counts` must have its columns in the order of the classes, {names.tolist()}, got {columns.tolist()}. "
+            "Reorder the columns."
+        )
     return Labels(counts, names)
+
+
+def _column_names(y: Any) -> NDArray[Any] | None:
+    """Return the columns of a dataframe that gives them names, None for anything else."""
+    columns = list(getattr(y, "columns", []))
+    return np.array(columns) if columns and all(isinstance(column, str) for column in columns) else None
 
 
 def _read_single_labels(y: Any, names: NDArray[Any] | None) -> Labels:
