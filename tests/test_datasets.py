@@ -150,3 +150,8 @@ def test_pixels_of_digits_lie_between_zero_and_one() -> None:
 
     assert pixels.min() >= 0
     assert pixels.max() <= 1
+
+
+def test_numbers_of_labels_are_one_or_one_an_item() -> None:
+    with pytest.raises(ValueError, match=r"`k` must be one number, or one for each of 5 items, got shape \(2,\)"):
+        make_xray(5).draw([1, 2])

@@ -1,5 +1,7 @@
 """The demonstration shows what it claims, against a truth that it knows."""
 
+from typing import Any
+
 import pytest
 
 from hocal.demo import Demonstration, demonstrate
@@ -43,3 +45,17 @@ def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
         "3 labels an item, hocal",
         "certifying, and writing the report",
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label_numbers": []}, "`label_numbers` must hold at least one number of labels, got none"),
+        ({"label_numbers": [2, 0]}, "`label_numbers` must be an integer of at least 1, got 0"),
+        ({"random_state": None}, "`random_state` must be an integer of at least 0, got None"),
+    ],
+    ids=["nothing", "no label", "no seed"],
+)
+def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        demonstrate(n_items=100, **options)

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["write_atomically"]
+__all__ = ["whole_file", "write_atomically"]
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside the target and rename it, so that readers see all or nothing."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary file beside the target, which takes the target's place when all went well.
+
+    It is made at once, so that a folder that cannot be written is known before the work begins. After a
+    kill a temporary may stay behind; it is never read, and its name is never used again.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
+        temporary.touch(exist_ok=False)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the user knows nothing of the temporary
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that readers see all of it or nothing."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._validation import check_integer
 from hocal.calibration import SnapshotCalibrator
 from hocal.datasets import World, make_ambiguous_digits
 from hocal.decomposition import Decomposition, decompose
@@ -81,17 +82,21 @@ def demonstrate(
     >>> [estimate.method for estimate in shown.estimates]
     ["the paper's method", 'hocal']
     """
+    seed = check_integer(random_state, "random_state", minimum=0)
+    sizes = [check_integer(k, "label_numbers", minimum=1) for k in label_numbers]
+    if not sizes:
+        raise ValueError("`label_numbers` must hold at least one number of labels, got none.")
     progress("drawing digits")
-    world, estimates = make_ambiguous_digits(n_items, random_state=random_state), []
+    world, estimates = make_ambiguous_digits(n_items, random_state=seed), []
     half = len(world) // 2
-    for k in label_numbers:
-        counts = world.draw(k, random_state=random_state + k)
+    for k in sizes:
+        counts = world.draw(k, random_state=seed + k)
         for method, words in METHODS.items():
             progress(f"{k} labels an item, {words}")
             calibrator = SnapshotCalibrator(method=method).fit(world.predictions[:half], counts[:half])
             estimates.append(_estimate(world, calibrator, k, words))
     progress("certifying, and writing the report")
-    report, truth = _report(world, calibrator, counts, random_state), decompose(world.mixtures)
+    report, truth = _report(world, calibrator, counts, seed), decompose(world.mixtures)
     return Demonstration(estimates, truth, _certified_cells(world, truth, report), report)
 
 

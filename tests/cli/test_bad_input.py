@@ -32,7 +32,10 @@ PREDICTION_TABLES = {
     "no predictions": ("item,ant,bee,cat\n1,0.2,0.3,0.5\n", "--unpredicted drop"),
     "repeated prediction": (PREDICTIONS + "2,0,1,0\n", "must have one row for each item"),
     "no probabilities": ("item\n1\n", "must have columns of probabilities besides 'item'."),
-    "short list": ("item,p\n1,[1]\n", "Column 'p' must hold lists of at least two probabilities"),
+    "short list": (
+        "item,p\n1,[1]\n",
+        "Column 'p' must hold lists of at least two probabilities, one for each class, got 1.",
+    ),
 }
 OPTIONS = {
     "one role": ("--probability-columns ant,item", "must have one role only."),
@@ -45,6 +48,8 @@ OPTIONS = {
     "memory": ("--memory-limit much", "Memory must have a number"),
     "little memory": ("--memory-limit 1MB", "Raise --memory-limit."),
     "list": ("--classes [ant", "must be separated by commas or be JSON, got [ant"),
+    "empty list": ("--classes=", "A list must have at least one entry, got ''. Leave the option out instead."),
+    "empty JSON": ("--classes []", "A list must have at least one entry, got '[]'."),
 }
 
 
@@ -101,6 +106,46 @@ def test_neither_labels_nor_counts_is_an_error(run: Run, study: Study, tmp_path:
 
     assert_one_line(outcome.code, outcome.err)
     assert "`--label` or `--count-columns` must be given." in outcome.err
+
+
+@pytest.mark.parametrize("rule", ["unlabelled", "unpredicted"])
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_an_unknown_rule_for_items_is_refused(run: Run, study: Study, tmp_path: Path, command: str, rule: str) -> None:
+    files = [study / "counts.csv", study / "predictions.csv"]
+    model = [study / "model.hocal"] if command == "evaluate" else []
+    output = ["-o", str(tmp_path / "m.hocal")] if command == "fit" else []
+    counts = ["--item", "item", "--count-columns", "ant,bee,cat"]
+    outcome = run(command, *model, *files, *counts, *output, f"--{rule}", "maybe")
+
+    assert_one_line(outcome.code, outcome.err)
+    assert f"`{rule}` must be one of 'error', 'drop', got 'maybe'." in outcome.err
+
+
+def test_lists_of_another_length_than_the_classes_are_refused(run: Run, study: Study, tmp_path: Path) -> None:
+    files = [study / "labels.parquet", study / "lists.parquet"]
+    outcome = run("fit", *files, *LONG, "--classes", "ant,bee,cat,dog", "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "Column 'p' must hold lists of 4 probabilities, one for each class, got 3." in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("torn.csv.gz", "torn.csv.gz must be a table of text, got something else: Not a gzipped file"),
+        ("s3://bucket/labels.csv", "s3://bucket/labels.csv must be a file on this machine, or Parquet"),
+    ],
+    ids=["gzip", "network"],
+)
+def test_a_table_whose_first_line_cannot_be_read_is_named(
+    run: Run, study: Study, tmp_path: Path, name: str, message: str
+) -> None:
+    (tmp_path / "torn.csv.gz").write_bytes(b"not compressed")
+    path = name if "://" in name else str(tmp_path / name)
+    outcome = run("fit", path, study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert message in outcome.err
 
 
 def test_bytes_that_are_not_utf_8_are_located(run: Run, study: Study, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from command_line import Run
 
 
@@ -30,3 +32,20 @@ def test_demo_does_not_replace_a_page_unasked(run: Run, tmp_path: Path) -> None:
     assert outcome.code == 2
     assert "--force" in outcome.err
     assert page.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [("page.pdf", "must end with .html, .md or .json"), ("absent/page.html", "No such file or directory: ")],
+    ids=["ending", "folder"],
+)
+def test_demo_refuses_an_output_before_the_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, message: str
+) -> None:
+    monkeypatch.setattr("hocal.demo.demonstrate", lambda **_: pytest.fail("the work was done"))
+    outcome = run("demo", "--output", str(tmp_path / output))
+
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert str(tmp_path / output) in outcome.err
+    assert list(tmp_path.iterdir()) == []

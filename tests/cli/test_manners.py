@@ -64,7 +64,7 @@ def test_a_wrong_option_ends_with_code_2(run: Run) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = {"scipy", "sklearn", "duckdb", "pyarrow", "narwhals", "pandas", "pyspark", "matplotlib"}
+    heavy = {"numpy", "scipy", "sklearn", "duckdb", "pyarrow", "narwhals", "pandas", "pyspark", "matplotlib"}
     code = f"""
 import sys
 from hocal.cli import main

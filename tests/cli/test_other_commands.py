@@ -83,12 +83,16 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
         ("--k 2", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
         ("--k 2 --width 0.1 --budget 9", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
         ("--k 2 --budget 9", "`--budget` needs --model, a pilot study to simulate."),
-        ("--k 2,3 --width 0.1 --n-classes 2", "`--k` must be one number unless for --budget, got 2,3."),
-        ("--k two --width 0.1 --n-classes 2", "`--k` must be whole numbers such as 5 or 2,3,5, got two."),
+        ("--k 2,3 --width 0.1 --n-classes 2", "`--k` must be one number unless for --budget, got '2,3'."),
+        ("--k two --width 0.1 --n-classes 2", "`--k` must be whole numbers such as 5 or 2,3,5, got 'two'."),
         ("--k 2 --width 0.1", "`--n-classes` or `--model` must be given, to know what is planned for."),
+        (
+            "--k 2 --width 0.1 --n-classes 2 --cell 0",
+            "`--model` must be given with --cell, which is one of its cells, got 0.",
+        ),
         ("--k 2 --width 0.1 --model MODEL --cell 99", "`--cell` must choose a cell of the model, from 0 to 5, got 99."),
     ],
-    ids=["nothing", "two", "no model", "two sizes", "text", "no classes", "cell"],
+    ids=["nothing", "two", "no model", "two sizes", "text", "no classes", "cell of nothing", "cell"],
 )
 def test_plan_says_what_it_needs(run: Run, study: Study, options: str, message: str) -> None:
     outcome = run("plan", *options.replace("MODEL", study / "model.hocal").split())

@@ -50,6 +50,39 @@ DISPLAYS: dict[str, Make] = {
 }
 
 
+FROM_MIXTURES: dict[str, Make] = {
+    "reliability": lambda mixtures: ReliabilityDisplay.from_predictions(mixtures, [[1, 1]]),
+    "entropies": lambda mixtures: EntropyDistributionDisplay.from_predictions(mixtures, [[1, 1]]),
+    "mixture": lambda mixtures: MixtureDisplay.from_predictions(mixtures),
+    "prediction set": lambda mixtures: PredictionSetDisplay.from_predictions(mixtures),
+    "coverage": lambda mixtures: CoverageDisplay.from_predictions(mixtures, [[1, 1]]),
+}
+NOTHING: dict[str, Make] = {
+    "shown": lambda s: EntropyDistributionDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts, shown=[]),
+    "items": lambda s: PredictionSetDisplay.from_estimator(s.calibrator, s.test.predictions, items=[]),
+    "levels": lambda s: CoverageDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts, levels=[]),
+    "k": lambda s: LabelCurveDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts, k=[]),
+}
+
+
+@pytest.mark.parametrize("name", FROM_MIXTURES)
+def test_probabilities_are_no_mixtures(name: str) -> None:
+    with pytest.raises(ValueError, match=r"`mixtures` must be Mixtures, got ndarray. Build them with"):
+        FROM_MIXTURES[name](np.array([[0.5, 0.5]]))
+
+
+@pytest.mark.parametrize("name", FROM_MIXTURES)
+def test_mixtures_of_no_item_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="`mixtures` must hold at least one item, got none"):
+        FROM_MIXTURES[name](hocal.Mixtures.from_points([[0.5, 0.5]])[:0])
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_choice_of_nothing_is_refused(name: str, scene: Any) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must hold at least one value, got none"):
+        NOTHING[name](scene)
+
+
 @pytest.fixture(scope="module", params=list(DISPLAYS))
 def display(request: pytest.FixtureRequest, scene: Any) -> Any:
     """Each display in turn, computed once; drawing again replaces what was drawn before."""

@@ -104,6 +104,8 @@ def test_splits_must_be_equally_many_for_each_k() -> None:
 
 
 def test_a_curve_needs_a_method() -> None:
+    with pytest.raises(ValueError, match="`errors` must be a dict of methods, got list"):
+        LabelCurveDisplay.from_errors([0.1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`errors` must hold at least one method, got none"):
         LabelCurveDisplay.from_errors({})
 
@@ -111,3 +113,23 @@ def test_a_curve_needs_a_method() -> None:
 def test_labels_in_all_need_the_number_of_items() -> None:
     with pytest.raises(ValueError, match="`against` must be 'labels an item' unless n_items is known"):
         LabelCurveDisplay.from_errors(ERRORS).plot(against="labels in all")
+
+
+@pytest.mark.parametrize(("given", "got"), [({}, "an empty dict"), ({"mine": 3}, "int"), (None, "NoneType")])
+def test_calibrators_are_calibrators(given: Any, got: str) -> None:
+    p, counts = np.full((4, 2), 0.5), np.full((4, 2), 3)
+
+    with pytest.raises(ValueError, match=f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}"):
+        LabelCurveDisplay.from_estimator(given, p, counts)
+
+
+def test_keys_of_errors_are_numbers_of_labels() -> None:
+    with pytest.raises(ValueError, match=r"`errors\['a'\]` must be an integer of at least 1, got 'two'"):
+        LabelCurveDisplay.from_errors({"a": {5: [0.1], "two": [0.1]}})  # type: ignore[dict-item]
+
+
+def test_errors_of_zero_are_drawn_on_a_linear_axis() -> None:
+    """A logarithmic axis would have no place for them."""
+    ax = LabelCurveDisplay.from_errors({"perfect": {2: [0.0, 0.0], 5: [0.0, 0.0]}}).plot().ax_
+
+    assert ax.get_yscale() == "linear"

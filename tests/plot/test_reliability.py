@@ -223,3 +223,18 @@ def test_anything_but_a_calibrator_is_sent_to_from_predictions(scene: Any) -> No
 
     with pytest.raises(ValueError, match="must be a SnapshotCalibrator, got HigherOrderCalibratedClassifier"):
         ReliabilityDisplay.from_estimator(classifier, scene.test.predictions, scene.counts)
+
+
+def test_mixtures_and_counts_of_different_items_are_named() -> None:
+    mixtures = hocal.Mixtures.from_points([[0.5, 0.5]] * 3)
+
+    with pytest.raises(ValueError, match="`mixtures` and `counts` must describe the same items, got 3 and 2 rows"):
+        ReliabilityDisplay.from_predictions(mixtures, [[1, 1], [1, 1]])
+
+
+def test_a_single_item_shows_no_epistemic_uncertainty() -> None:
+    mixtures = hocal.Mixtures.from_points([[0.5, 0.5]])
+    display = ReliabilityDisplay.from_predictions(mixtures, [[2, 2]], quantity="epistemic", random_state=0)
+
+    with pytest.raises(ValueError, match="whose labels show epistemic uncertainty, the largest has 0 items"):
+        display.plot(min_items=1)

@@ -102,3 +102,10 @@ def test_infinite_parts_have_no_place() -> None:
 def test_a_marked_item_must_exist() -> None:
     with pytest.raises(ValueError, match="`marked` must be below 20, got 20 in row 1"):
         dirichlet_map(20, marked=[0, 20])
+
+
+def test_a_map_needs_the_parts_of_an_item() -> None:
+    with pytest.raises(ValueError, match="`parts` must be a Decomposition of at least one item, got ndarray"):
+        UncertaintyMapDisplay.from_decomposition(np.zeros(3))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`parts` must be a Decomposition of at least one item, got none"):
+        UncertaintyMapDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5]])[:0])

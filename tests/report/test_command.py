@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,10 @@ import pytest
 import typer
 from PIL import Image
 from pyarrow import csv, parquet
-from scipy import sparse
 from typer.testing import CliRunner
 
 import hocal
-from hocal.cli._items import Items
-from hocal.cli._report import _place, report
+from hocal.cli._report import report
 from report.example import Example, make_example
 
 CLASSES = ["ant", "bee", "cat", "dog"]
@@ -87,11 +86,22 @@ def test_items_without_labels_are_reported_and_not_measured(run: Run, folder: Pa
     assert {item["n_labels"] for item in summary["items"]} == {0, 4}
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_counts_take_the_places_of_their_items(kind: Callable[[Any], Any]) -> None:
-    held = Items(np.array([7, 3]), np.empty((2, 2)), kind([[1, 2], [3, 0]]), None)
+def test_labels_find_their_items_when_one_table_writes_them_as_text(run: Run, folder: Path, tmp_path: Path) -> None:
+    """Half a second is .5 in the text of DuckDB and .500000 in that of Python."""
+    times = [datetime(2024, 5, 1) + timedelta(seconds=row / 2) for row in range(400)]
+    predictions = parquet.read_table(folder / "predictions.parquet").set_column(0, "item", pa.array(times))
+    parquet.write_table(predictions.take(np.arange(400)[::-1]), folder / "times.parquet")
+    names = [str(time).replace(".500000", ".5") for time in times[:300]]
+    counts = parquet.read_table(folder / "counts.parquet").set_column(0, "item", pa.array(names))
+    csv.write_csv(counts, tmp_path / "counts.csv")
+    columns = ["--json", "--count-columns", "n0,n1,n2,n3", "--labels"]
 
-    assert sparse.csr_array(_place(["3", "5", "7"], held)).toarray().tolist() == [[3, 0], [0, 0], [1, 2]]
+    expected = json.loads(run(*columns, str(folder / "counts.parquet")).output)["trust"]["calibration"]
+    found = json.loads(run(*columns, str(tmp_path / "counts.csv"), table="times.parquet").output)["trust"][
+        "calibration"
+    ]
+
+    assert (found["n_items"], found["mean"]) == (300, expected["mean"])
 
 
 @pytest.mark.parametrize("column", ["file", "hub"])
@@ -117,12 +127,17 @@ def test_a_check_is_read_from_its_file(run: Run, tmp_path: Path, check: dict[str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "`--output` must be given, or --json or --markdown to print"),
+        ([], "`--output` must be given, or one of --json and --markdown to print"),
+        (["--json", "--markdown"], "or one of --json and --markdown to print"),
+        (["--json", "--label", "choice"], "`--labels` must be given with --label or --count-columns"),
         (["-o", "report.pdf"], "`path` must end with .html, .md or .json, got 'report.pdf'"),
-        (["--json", "--images", "pixels"], r"`--images` must name a column of .*, got 'pixels'. It has item, "),
-        (["--json", "--text", "prose"], r"`--text` must name a column of .*, got 'prose'"),
+        (
+            ["--json", "--images", "pixels"],
+            "`--images` must name a column of PROBABILITIES, got 'pixels'. It has item, ",
+        ),
+        (["--json", "--text", "prose"], "`--text` must name a column of PROBABILITIES, got 'prose'"),
     ],
-    ids=["no-output", "ending", "images", "text"],
+    ids=["no-output", "two-prints", "no-labels", "ending", "images", "text"],
 )
 def test_bad_input_is_refused(run: Run, arguments: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -134,8 +149,9 @@ def test_a_repeated_item_is_refused(run: Run) -> None:
         raise run("--json", table="twice.parquet").exception
 
 
-def test_a_check_that_is_no_json_is_refused(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "check.json").write_text("no json")
+@pytest.mark.parametrize("content", [b"no json", b"\xff\xfe"], ids=["text", "bytes"])
+def test_a_check_that_is_no_json_is_refused(run: Run, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "check.json").write_bytes(content)
 
     with pytest.raises(ValueError, match="`--check` must be a file that `hocal check --json` printed"):
         raise run("--json", "--check", str(tmp_path / "check.json")).exception

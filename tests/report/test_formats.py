@@ -74,7 +74,9 @@ def test_the_policy_allows_nothing_remote(summary: Summary) -> None:
 
 
 def test_the_numbers_inside_the_page_are_the_summary_without_pictures(summary: Summary) -> None:
-    embedded = re.search(r'<script type="application/json" id="summary">(.*?)</script>', Report(summary).html(), re.S)
+    embedded = re.search(
+        r'<script type="application/json" id="summary">(.*?)</script>', Report(summary).html(), re.DOTALL
+    )
 
     assert embedded is not None
     numbers = json.loads(embedded[1])
@@ -218,3 +220,10 @@ def test_attacks_in_every_field_of_a_summary_stay_text(summary: Summary) -> None
 
 
 KEPT = ("format", "source", "standing")  # chosen from by the page, not shown
+
+
+def test_a_folder_that_is_absent_is_named_as_the_user_wrote_it(summary: Summary, tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "report.md"
+
+    with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{path}'"):
+        Report(summary).save(path)

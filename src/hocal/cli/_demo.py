@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocal.cli import _options as options
-from hocal.cli._outputs import print_json, refuse_existing
+from hocal.cli._messages import working
+from hocal.cli._outputs import print_json, report_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hocal.demo import Demonstration
 
 __all__ = ["demo"]
@@ -47,23 +43,10 @@ def demo(
     """
     from hocal.demo import demonstrate
 
-    refuse_existing(output, force)
-    with _status() as progress:
+    with report_file(output, force=force) as write, working("starting") as progress:
         shown = demonstrate(n_items=items, random_state=random_state, progress=progress)
-        shown.report.save(output, overwrite=force)
+        write(shown.report)
     print_json(_as_dict(shown) | {"report": output}) if as_json else _print(shown, output)
-
-
-@contextmanager
-def _status() -> Iterator[Callable[[str], Any]]:
-    """Say on a terminal what is being done."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield status.update
 
 
 def _as_dict(shown: Demonstration) -> dict[str, Any]:

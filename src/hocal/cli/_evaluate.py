@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hocal.cli import _options as options
-from hocal.cli._items import Items, read_items
+from hocal.cli._items import Items, label_options, read_items
 from hocal.cli._messages import working
 from hocal.cli._models import load_model
 from hocal.cli._options import split_list
 from hocal.cli._outputs import print_json, print_table
-from hocal.cli._tables import open_engine, open_labels
+from hocal.cli._tables import open_engine
 
 if TYPE_CHECKING:
     from hocal import CalibrationError, Certificate, SnapshotCalibrator
@@ -56,17 +56,14 @@ def evaluate(
 
     Example: hocal evaluate model.hocal test.parquet softmax.parquet --label choice --k 5 --unlabelled drop
     """
-    columns: dict[str, Any] = {"annotator": annotator}
-    columns |= {"label": split_list(label) or [], "count_columns": split_list(count_columns) or []}
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
+    given = label_options(label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules)
     loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
         predictions = loaded.open(read, probabilities, names=split_list(probability_names))
-        held = open_labels(read, labels, item=loaded.item, names=split_list(names), **columns)
-        items = read_items(
-            held, predictions, item=loaded.item, classes=loaded.classes, cell=loaded.cell, rules=rules, **columns
-        )
+        held, predictions = given.open(read, labels, predictions, item=loaded.item)
+        items = read_items(held, predictions, given, item=loaded.item, classes=loaded.classes, cell=loaded.cell)
     with working("Measuring calibration"):
         error = loaded.calibrator.calibration_error(
             items.probabilities,

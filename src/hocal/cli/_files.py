@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 __all__ = ["SEPARATORS", "expand", "read_header", "table_kind"]
 
@@ -38,8 +38,7 @@ def read_header(files: Sequence[str], separator: str) -> list[str]:
     """Return the names in the first line of CSV files, the same in all of them."""
     columns: list[str] = []
     for file in files:
-        with _open_text(file) as lines:
-            found = next(csv.reader(lines, delimiter=separator), [])
+        found = _first_line(file, separator)
         if not found:
             raise ValueError(f"{file} must begin with the names of its columns, got an empty file.")
         if len(set(found)) < len(found):
@@ -50,9 +49,13 @@ def read_header(files: Sequence[str], separator: str) -> list[str]:
     return columns
 
 
-def _open_text(file: str) -> TextIO:
-    """Open a text file, compressed or not; bytes that are no text are left to DuckDB, which knows their line."""
-    opened: TextIO = (gzip.open if file.endswith(".gz") else open)(
-        file, "rt", encoding="utf-8-sig", errors="replace", newline=""
-    )
-    return opened
+def _first_line(file: str, separator: str) -> list[str]:
+    """Return the entries of the first line; bytes that are no text are left to DuckDB, which knows their line."""
+    if "://" in file:
+        raise ValueError(f"{file} must be a file on this machine, or Parquet: CSV is not read over the network.")
+    open_ = gzip.open if file.endswith(".gz") else open
+    try:
+        with open_(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+            return next(csv.reader(lines, delimiter=separator), [])
+    except (gzip.BadGzipFile, zlib.error, EOFError, csv.Error) as error:
+        raise ValueError(f"{file} must be a table of text, got something else: {error}.") from error

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocal.cli import _options as options
-from hocal.cli._items import read_items
+from hocal.cli._items import LabelOptions, label_options, read_items
 from hocal.cli._messages import working
 from hocal.cli._models import model_notes
 from hocal.cli._options import split_list
 from hocal.cli._outputs import output_file, print_json, print_table
-from hocal.cli._tables import Probabilities, open_engine, open_labels, open_probabilities, same_items
+from hocal.cli._tables import Probabilities, open_engine, open_probabilities
 
 if TYPE_CHECKING:
     from hocal import CellStatistics, SnapshotCalibrator
@@ -64,15 +64,14 @@ def fit(
     """
     import hocal
 
-    columns: dict[str, Any] = {"item": item, "annotator": annotator}
-    columns |= {"label": split_list(label) or [], "count_columns": split_list(count_columns) or []}
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
+    given = label_options(label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules)
+    declared = split_list(classes)
     with (
         output_file(output, force=force) as temporary,
         open_engine(engine, memory_limit=memory_limit, spark_master=spark_master) as read,
     ):
-        declared = split_list(classes)
         predictions = open_probabilities(
             read,
             probabilities,
@@ -83,20 +82,16 @@ def fit(
             names=split_list(probability_names),
         )
         order = predictions.classes if declared is None else declared
-        cells = _partition(partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell)
+        chosen = _partition(partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell)
         with working("Counting labels in cells"):
-            held = open_labels(read, labels, names=split_list(names), **columns)
-            statistics = _statistics(held, predictions, order, cells, cell, columns, rules)
+            held, predictions = given.open(read, labels, predictions, item=item)
+            statistics = _statistics(held, predictions, given, chosen, item=item, classes=order, cell=cell)
         with working("Fitting"):
-            calibrator = hocal.SnapshotCalibrator(cells, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
+            calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
             calibrator.fit_statistics(statistics)
         notes = model_notes(classes=order, item=item, probability_columns=predictions.given, cell=cell)
         hocal.save(calibrator, temporary, notes=notes)
-    summary = {"model": output, **_summarise(calibrator), "classes": order}
-    if as_json:
-        print_json(summary)
-    else:
-        print_table("Fitted", {**summary, "classes": ", ".join(order)})
+    _show({"model": output, **_summarise(calibrator), "classes": order}, as_json)
 
 
 def _partition(
@@ -120,35 +115,42 @@ def _partition(
 def _statistics(
     labels: Any,
     predictions: Probabilities,
-    classes: Sequence[str],
+    given: LabelOptions,
     partition: Partition,
+    *,
+    item: str,
+    classes: Sequence[str],
     cell: str | None,
-    columns: dict[str, Any],
-    rules: dict[str, str],
 ) -> CellStatistics:
     """Count labels in cells inside the engine; a table of counts, a row an item, fits in memory."""
     from hocal.cell_tables import cell_statistics
     from hocal.statistics import CellStatistics
 
-    if columns["count_columns"]:
-        items = read_items(labels, predictions, classes=classes, cell=cell, rules=rules, **columns)
+    if given.count_columns:
+        items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
         where = partition.assign(items.probabilities, items.cells)
         return CellStatistics.from_items(items.probabilities, items.counts, where, partition.layout_)
-    if not columns["label"]:
+    if given.label_argument is None:
         raise ValueError("`--label` or `--count-columns` must be given.")
-    first, second = same_items(labels, predictions.table, columns["item"])
     return cell_statistics(
-        first,
-        second,
-        item=columns["item"],
-        label=columns["label"][0] if len(columns["label"]) == 1 else columns["label"],
-        annotator=columns["annotator"],
+        labels,
+        predictions.table,
+        item=item,
+        label=given.label_argument,
+        annotator=given.annotator,
         classes=classes,
         probability_columns=predictions.columns,
         partition=partition,
         cell=cell,
-        **rules,
+        **given.rules,
     )
+
+
+def _show(summary: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(summary)
+    else:
+        print_table("Fitted", {**summary, "classes": ", ".join(summary["classes"])})
 
 
 def _summarise(calibrator: SnapshotCalibrator) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 from typing import Any, Self
@@ -61,10 +61,10 @@ def _duckdb_line(text: str) -> str:
 
 
 @contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show a spinner on a terminal while something takes long."""
+def working(text: str) -> Iterator[Callable[[str], object]]:
+    """Show a spinner on a terminal while something takes long; give a function that changes its text."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
 
@@ -72,7 +72,7 @@ def working(text: str) -> Iterator[None]:
     timer = Timer(DELAY, status.start)
     timer.start()
     try:
-        yield
+        yield status.update
     finally:
         timer.cancel()
         timer.join()

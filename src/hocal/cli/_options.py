@@ -17,12 +17,22 @@ def split_list(text: str | None) -> list[str] | None:
     """Return the entries of a list given as `a,b,"c, d"` or as JSON."""
     if text is None:
         return None
-    if text.lstrip().startswith("["):
-        try:
-            return [str(entry) for entry in json.loads(text)]
-        except json.JSONDecodeError as error:
-            raise ValueError(f"A list must be separated by commas or be JSON, got {text}: {error}.") from error
+    parse = _parse_json if text.lstrip().startswith("[") else _parse_csv
+    entries = parse(text)
+    if not entries:
+        raise ValueError(f"A list must have at least one entry, got {text!r}. Leave the option out instead.")
+    return entries
+
+
+def _parse_csv(text: str) -> list[str]:
     return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def _parse_json(text: str) -> list[str]:
+    try:
+        return [str(entry) for entry in json.loads(text)]
+    except json.JSONDecodeError as error:
+        raise ValueError(f"A list must be separated by commas or be JSON, got {text}: {error}.") from error
 
 
 def _text(help_: str, *names: str, metavar: str | None = None) -> Any:

@@ -4,41 +4,42 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hocal._files import whole_file
 from hocal.cli._files import SEPARATORS, table_kind
 
-__all__ = ["open_writer", "output_file", "print_json", "print_table", "refuse_existing"]
+if TYPE_CHECKING:
+    from hocal.report import Report
+
+__all__ = ["open_writer", "output_file", "print_json", "print_table", "report_file"]
 
 
 @contextmanager
 def output_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give a temporary file beside the target, which takes the target's place when all went well.
-
-    It is made at once, so that a folder that cannot be written is known before the work begins. After a
-    kill a temporary may stay behind; it is never read, and its name is never used again.
-    """
-    refuse_existing(path, force)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        temporary.touch(exist_ok=False)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}.") from error
-    try:
+    """Give a temporary file that becomes the output when all went well; an output that is there is kept."""
+    _refuse_existing(path, force)
+    with whole_file(path) as temporary:
         yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        refuse_existing(path, force)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        _refuse_existing(path, force)  # somebody else may have written it meanwhile
+
+
+@contextmanager
+def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report], object]]:
+    """Give a function that writes a report, if at all; an ending or a place that will not do is refused at once."""
+    from hocal.report._report import format_of
+
+    if path is None:
+        yield lambda _: None
+        return
+    form = format_of(path)
+    with output_file(path, force=force) as temporary:
+        yield lambda report: temporary.write_text(getattr(report, form)(), encoding="utf-8")
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
     Console().print(table)
 
 
-def refuse_existing(path: Path, force: bool) -> None:
+def _refuse_existing(path: Path, force: bool) -> None:
     if path.is_dir():
         raise ValueError(f"{path} must be a file, got a folder.")
     if path.exists() and not force:

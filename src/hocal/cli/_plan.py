@@ -98,18 +98,20 @@ def _sizes(k: str) -> list[int]:
     try:
         return [int(size) for size in split_list(k) or []]
     except ValueError as error:
-        raise ValueError(f"`--k` must be whole numbers such as 5 or 2,3,5, got {k}.") from error
+        raise ValueError(f"`--k` must be whole numbers such as 5 or 2,3,5, got {k!r}.") from error
 
 
 def _one_size(k: str) -> int:
     sizes = _sizes(k)
     if len(sizes) != 1:
-        raise ValueError(f"`--k` must be one number unless for --budget, got {k}.")
+        raise ValueError(f"`--k` must be one number unless for --budget, got {k!r}.")
     return sizes[0]
 
 
 def _mixture(calibrator: SnapshotCalibrator | None, cell: int | None) -> Mixtures | None:
     if calibrator is None:
+        if cell is not None:
+            raise ValueError(f"`--model` must be given with --cell, which is one of its cells, got {cell}.")
         return None
     n_cells = calibrator.statistics_.n_cells
     if cell is None or not 0 <= cell < n_cells:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
 import typer
 
 from hocal.cli import _options as options
@@ -66,6 +65,7 @@ def predict(
 
 def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous: bool) -> Any:
     """Return an Arrow table with a row a cell: what is predicted for each of its items."""
+    import numpy as np
     import pyarrow as pa
 
     import hocal
@@ -81,6 +81,7 @@ def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous:
 
 def _predict_batch(model: Model, predictions: Probabilities, cells: Any, batch: Any, n_before: int) -> Any:
     """Return the output rows of a batch, as an Arrow table."""
+    import numpy as np
     import pyarrow as pa
 
     p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in predictions.columns])

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import pairwise
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from hocal.cli import _options as options
-from hocal.cli._items import Items, read_items
+from hocal.cli._items import LabelOptions, find_rows, label_options, read_items
 from hocal.cli._messages import working
 from hocal.cli._models import Model, load_model
 from hocal.cli._options import split_list
-from hocal.cli._outputs import output_file
-from hocal.cli._tables import Probabilities, Read, open_engine, open_labels
+from hocal.cli._outputs import report_file
+from hocal.cli._tables import Probabilities, open_engine, same_items
 
 if TYPE_CHECKING:
-    from hocal.report import Report
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Predicted(NamedTuple):
-    """All items with their predictions, in the sorted order of the items."""
+    """All items with their predictions, in the sorted order of the items; the names are those of `summarise`."""
 
     items: list[Any]
     probabilities: NDArray[np.float64]
@@ -81,41 +78,25 @@ def report(
     """
     from hocal.report import Report, summarise
 
-    if output is None and not (as_json or as_markdown):
-        raise ValueError("`--output` must be given, or --json or --markdown to print.")
-    columns: dict[str, Any] = {"annotator": annotator}
-    columns |= {"label": split_list(label) or [], "count_columns": split_list(count_columns) or []}
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates, "unpredicted": unpredicted}
+    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
+    rules |= {"unlabelled": "drop", "unpredicted": unpredicted}
+    given = label_options(label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules)
+    _check_options(output, labels, given, as_json=as_json, as_markdown=as_markdown)
     loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
-    known = None if check is None else _read_check(check)
-    with _open_output(output, force) as write:
+    asked: dict[str, Any] = {"title": title, "confidence": confidence, "k": k, "planning": planning}
+    asked |= {"check": _read_check(check), "classes": loaded.classes, "random_state": random_state}
+    with report_file(output, force=force) as write:
         with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
             predictions = loaded.open(read, probabilities, names=split_list(probability_names))
-            media = {"images": images, "texts": text}
-            shown = _read_all(read, probabilities, predictions, loaded, media, split_list(probability_names))
             held = None
             if labels is not None:
-                table = open_labels(read, labels, item=loaded.item, names=split_list(names), **columns)
-                asked = {"item": loaded.item, "classes": loaded.classes, "cell": loaded.cell, **columns}
-                held = read_items(table, predictions, rules=rules | {"unlabelled": "drop"}, **asked)
+                held, predictions = given.open(read, labels, predictions, item=loaded.item)
+            whole = read(probabilities, split_list(probability_names), ())
+            shown = _read_all(predictions, loaded, whole, {"images": images, "text": text}, image_folder)
+            row_of = find_rows(shown.items)
+            counts = None if held is None else _read_counts(held, predictions, given, loaded, row_of)
         with working("Summarising"):
-            summary = summarise(
-                loaded.calibrator,
-                shown.probabilities,
-                None if held is None else _place(shown.items, held),
-                cells=shown.cells,
-                classes=loaded.classes,
-                items=shown.items,
-                images=None if shown.images is None else [_picture(entry, image_folder) for entry in shown.images],
-                texts=shown.texts,
-                check=known,
-                title=title,
-                confidence=confidence,
-                k=k,
-                planning=planning,
-                random_state=random_state,
-            )
-        made = Report(summary)
+            made = Report(summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked))
         write(made)
     if as_json:
         typer.echo(made.json())
@@ -125,73 +106,57 @@ def report(
         typer.echo(f"{len(shown.items)} items in {output}")
 
 
-@contextmanager
-def _open_output(output: Path | None, force: bool) -> Iterator[Callable[[Report], object]]:
-    """Give a function that writes the report; an ending or a place that will not do is refused at once."""
-    from hocal.report._report import format_of
-
-    if output is None:
-        yield lambda _: None
-        return
-    form = format_of(output)
-    with output_file(output, force=force) as temporary:
-        yield lambda made: temporary.write_text(getattr(made, form)(), encoding="utf-8")
+def _check_options(
+    output: Path | None, labels: str | None, given: LabelOptions, *, as_json: bool, as_markdown: bool
+) -> None:
+    """Refuse options that would do nothing, or would hide each other."""
+    if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
+        raise ValueError("`--output` must be given, or one of --json and --markdown to print.")
+    if labels is None and (given.label or given.count_columns):
+        raise ValueError("`--labels` must be given with --label or --count-columns, which name its columns.")
 
 
-def _read_check(path: Path) -> Any:
+def _read_check(path: Path | None) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+        return None if path is None else json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no text at all
         raise ValueError(f"`--check` must be a file that `hocal check --json` printed, got {path}: {error}.") from error
 
 
 def _read_all(
-    read: Read,
-    path: str,
-    predictions: Probabilities,
-    model: Model,
-    media: dict[str, str | None],
-    names: list[str] | None,
+    predictions: Probabilities, model: Model, whole: Any, media: Mapping[str, str | None], folder: Path
 ) -> Predicted:
-    """Return every item of the table of predictions, with its picture and its text where they are asked for."""
+    """Return every predicted item, with its picture and its text where columns of the whole table are named."""
     import narwhals as nw
+    import numpy as np
 
     table = nw.from_native(predictions.table).lazy()
-    wanted = {role: column for role, column in media.items() if column is not None}
+    wanted = {option: column for option, column in media.items() if column is not None}
     if wanted:
-        raw = nw.from_native(read(path, names, ())).lazy()
-        there = raw.collect_schema().names()
-        for role, column in wanted.items():
-            if column not in there:
-                option = "--images" if role == "images" else "--text"
-                raise ValueError(f"`{option}` must name a column of {path}, got {column!r}. It has {', '.join(there)}.")
-        chosen = [nw.col(column).alias(f"hocal {role}") for role, column in wanted.items()]
-        table = table.join(raw.select(model.item, *chosen), on=model.item, how="left")
+        whole, _ = same_items(whole, predictions, model.item)
+        table = table.join(_pick(nw.from_native(whole).lazy(), model.item, wanted), on=model.item, how="left")
     rows = table.sort(model.item).collect().to_arrow()
-    items = rows[model.item].to_pylist()
-    if len(set(items)) < len(items):
-        repeated = next(after for before, after in pairwise(items) if before == after)
-        raise ValueError(f"PROBABILITIES must have one row for each item, got several for {repeated!r}.")
-    p = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
-    cells = None if model.cell is None else rows[model.cell].to_numpy()
-    found = {role: rows[f"hocal {role}"].to_pylist() if role in wanted else None for role in media}
-    return Predicted(items, p, cells, found["images"], found["texts"])
+    found = {option: rows[f"hocal {option}"].to_pylist() if option in wanted else None for option in media}
+    return Predicted(
+        items=rows[model.item].to_pylist(),
+        probabilities=np.column_stack([rows[name].to_numpy() for name in predictions.columns]),
+        cells=None if model.cell is None else rows[model.cell].to_numpy(),
+        images=None if found["images"] is None else [_picture(entry, folder) for entry in found["images"]],
+        texts=found["text"],
+    )
 
 
-def _place(items: list[Any], held: Items) -> Any:
-    """Return the counts of all items, nothing for those without labels; a name is compared as text."""
-    from scipy import sparse  # slow to import, and `hocal --help` must be quick
+def _pick(table: Any, item: str, wanted: Mapping[str, str]) -> Any:
+    """Return the columns that options name, under names that no column of predictions has."""
+    import narwhals as nw
 
-    place = {str(name): row for row, name in enumerate(items)}
-    rows = np.array([place[str(name)] for name in held.items], dtype=np.intp)
-    if sparse.issparse(held.counts):
-        spread = sparse.csr_array(
-            (np.ones(len(rows), dtype=np.int64), (rows, np.arange(len(rows)))), (len(items), len(rows))
-        )
-        return spread @ held.counts
-    counts = np.zeros((len(items), held.counts.shape[1]), dtype=np.int64)
-    counts[rows] = held.counts
-    return counts
+    there = table.collect_schema().names()
+    for option, column in wanted.items():
+        if column not in there:
+            raise ValueError(
+                f"`--{option}` must name a column of PROBABILITIES, got {column!r}. It has {', '.join(there)}."
+            )
+    return table.select(item, *(nw.col(column).alias(f"hocal {option}") for option, column in wanted.items()))
 
 
 def _picture(entry: Any, folder: Path) -> Any:
@@ -199,3 +164,16 @@ def _picture(entry: Any, folder: Path) -> Any:
     if isinstance(entry, dict):
         entry = entry.get("bytes") or entry.get("path")
     return folder / entry if isinstance(entry, str) else entry
+
+
+def _read_counts(
+    labels: Any, predictions: Probabilities, given: LabelOptions, model: Model, row_of: Mapping[Any, int]
+) -> Any:
+    """Return the counts of all items, dense or sparse, with nothing for those without labels."""
+    import numpy as np
+    from scipy import sparse
+
+    held = read_items(labels, predictions, given, item=model.item, classes=model.classes, cell=model.cell)
+    rows, n_held = [row_of[name] for name in held.items.tolist()], len(held.items)
+    spread = sparse.csr_array((np.ones(n_held, np.int64), (rows, np.arange(n_held))), shape=(len(row_of), n_held))
+    return spread @ held.counts

@@ -102,7 +102,7 @@ def open_probabilities(
     if not isinstance(frame.collect_schema()[given[0]], (nw.List, nw.Array, nw.String)):
         raise ValueError(f"Column {given[0]!r} of {path} must hold lists. Name the columns of all classes otherwise.")
     lists = frame.select(item, nw.col(given[0]).cast(nw.List(nw.Float64)), *cells)
-    size = _first_length(lists, given[0]) if n_classes is None else n_classes
+    size = _first_length(lists, given[0], n_classes)
     values = nw.col(given[0])
     fits = values.list.len() == size  # a list of another length becomes gaps, which are refused
     expanded = [f"{given[0]}_{j}" for j in range(size)]
@@ -110,15 +110,15 @@ def open_probabilities(
     return Probabilities(lists.select(item, *numbers, *kept[1:]).to_native(), expanded, given)
 
 
-def same_items(labels: Any, probabilities: Any, item: str) -> tuple[Any, Any]:
-    """Return both tables with items as text where one of them, read from CSV, has no other type."""
+def same_items(table: Any, predictions: Probabilities, item: str) -> tuple[Any, Probabilities]:
+    """Return a table and predictions with items as text where one of them, read from CSV, has no other type."""
     import narwhals as nw
 
-    frames = [nw.from_native(table).lazy() for table in (labels, probabilities)]
+    frames = [nw.from_native(native).lazy() for native in (table, predictions.table)]
     if len({frame.collect_schema()[item] == nw.String for frame in frames}) == 1:
-        return labels, probabilities
+        return table, predictions
     first, second = (frame.with_columns(nw.col(item).cast(nw.String)).to_native() for frame in frames)
-    return first, second
+    return first, predictions._replace(table=second)
 
 
 def count_rows(table: Any) -> int:
@@ -146,13 +146,18 @@ def _begins_with_number(frame: Any, column: str) -> bool:
         return False
 
 
-def _first_length(frame: Any, column: str) -> int:
+def _first_length(frame: Any, column: str, n_classes: int | None) -> int:
+    """Return the length of the first list, which must have a probability for each class; without rows, any will do."""
     import narwhals as nw
 
     first = frame.select(nw.col(column).list.len().alias("n")).head(1).collect()["n"].to_list()
-    if not first or first[0] is None or first[0] < 2:
-        raise ValueError(f"Column {column!r} must hold lists of at least two probabilities, one for each class.")
-    return int(first[0])
+    found = first[0] if first else n_classes
+    if found is None or found < 2 or n_classes not in (None, found):
+        wanted = "at least two" if n_classes is None else n_classes
+        raise ValueError(
+            f"Column {column!r} must hold lists of {wanted} probabilities, one for each class, got {found or 'none'}."
+        )
+    return int(found)
 
 
 @contextmanager

@@ -55,6 +55,8 @@ class World:
 
     def draw(self, k: int | ArrayLike, *, random_state: Any = None) -> NDArray[np.int64]:
         """Draw k labels for each item, or as many as `k` says item by item, as counts (n_items, n_classes)."""
+        if np.shape(k) not in ((), (len(self),)):
+            raise ValueError(f"`k` must be one number, or one for each of {len(self)} items, got shape {np.shape(k)}.")
         totals = check_whole(np.broadcast_to(np.asarray(k), (len(self),)), "k")
         check_integer(int(totals.min()), "k", minimum=1)
         p = self.label_distributions / self.label_distributions.sum(axis=1, keepdims=True)

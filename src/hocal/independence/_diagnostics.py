@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hocal._validation import check_fraction, check_integer, check_random_state
 from hocal.independence._annotation_check import AnnotationCheck, AnnotatorEffects, OrderEffects, Summary
 from hocal.independence._annotator_effects import adjust_fdr, adjust_holm, annotator_p_values, preferences
-from hocal.independence._design_effect import design_effect
+from hocal.independence._design_effect import DesignEffect, design_effect
 from hocal.independence._exchangeability import (
     Drift,
     Layout,
@@ -22,6 +22,7 @@ from hocal.independence._exchangeability import (
     lay_out,
 )
 from hocal.independence._findings import (
+    Finding,
     about_annotators,
     about_drift,
     about_labels,
@@ -30,7 +31,7 @@ from hocal.independence._findings import (
     about_sharing,
     about_single_annotators,
 )
-from hocal.independence._votes import Votes, read_votes, set_repeats_aside
+from hocal.independence._votes import Repeats, Votes, read_votes, set_repeats_aside
 
 __all__ = ["check_annotations"]
 
@@ -106,37 +107,56 @@ def check_annotations(
         table, item=item, label=label, annotator=annotator, time=time, classes=classes, missing=missing
     )
     votes, repeats = set_repeats_aside(everything, generator)
-    n_annotators, n_classes = len(votes.annotators), len(votes.classes)
-    layout = lay_out(votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes)
-    within = compare_within_items(layout, n_resamples=n_deals, generator=generator)
-    drift = None
-    if votes.time is not None:
-        drift = compare_halves(layout, votes.time[layout.place], n_resamples=n_deals, generator=generator)
-    effects = _effects(votes, layout, drift)
-    sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
-    per_item = np.bincount(votes.item)
-    panel_size = n_annotators if per_item.min() == n_annotators > 1 else None
-    order = None if drift is None else _order(within, drift, votes)
-    findings = [
-        about_labels(votes.n_items, int(np.count_nonzero(per_item < 2)), n_annotators),
-        about_repeats(repeats),
-        about_annotators(within.class_use, within.dissent, alpha),
-        about_single_annotators(*_count_found(effects, alpha), alpha),
-        *([] if order is None else [about_order(within, order.n_ties, alpha)]),
-        *([] if drift is None else [about_drift(drift, alpha)]),
-        about_sharing(sharing, panel_size, alpha),
-    ]
+    tests = _run_tests(votes, n_deals, generator)
+    n_annotators = len(votes.annotators)
+    panel_size = n_annotators if np.bincount(votes.item).min() == n_annotators > 1 else None
     return AnnotationCheck(
         **_work(everything, votes),
         repeats=repeats,
-        class_use=within.class_use,
-        dissent=within.dissent,
-        annotators=effects,
-        order=order,
-        sharing=sharing,
+        class_use=tests.within.class_use,
+        dissent=tests.within.dissent,
+        annotators=tests.effects,
+        order=tests.order,
+        sharing=tests.sharing,
         panel_size=panel_size,
         alpha=alpha,
-        findings=tuple(findings),
+        findings=_tell(tests, votes, repeats, panel_size, alpha),
+    )
+
+
+class _Tests(NamedTuple):
+    """What the tests found."""
+
+    within: WithinItems
+    drift: Drift | None  #: None where the table has no time
+    order: OrderEffects | None  #: None where the table has no time
+    effects: AnnotatorEffects
+    sharing: DesignEffect
+
+
+def _run_tests(votes: Votes, n_deals: int, generator: np.random.Generator) -> _Tests:
+    n_annotators, n_classes = len(votes.annotators), len(votes.classes)
+    layout = lay_out(votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes)
+    within = compare_within_items(layout, n_resamples=n_deals, generator=generator)
+    drift, order = None, None
+    if votes.time is not None:
+        drift = compare_halves(layout, votes.time[layout.place], n_resamples=n_deals, generator=generator)
+        order = _order(within, drift, votes)
+    sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
+    return _Tests(within, drift, order, _effects(votes, layout, drift), sharing)
+
+
+def _tell(tests: _Tests, votes: Votes, repeats: Repeats, panel_size: int | None, alpha: float) -> tuple[Finding, ...]:
+    """Say in words what the tests found."""
+    n_single = int(np.count_nonzero(np.bincount(votes.item) < 2))
+    return (
+        about_labels(votes.n_items, n_single, len(votes.annotators)),
+        about_repeats(repeats),
+        about_annotators(tests.within.class_use, tests.within.dissent, alpha),
+        about_single_annotators(*_count_found(tests.effects, alpha), alpha),
+        *([] if tests.order is None else [about_order(tests.within, tests.order.n_ties, alpha)]),
+        *([] if tests.drift is None else [about_drift(tests.drift, alpha)]),
+        about_sharing(tests.sharing, panel_size, alpha),
     )
 
 

@@ -104,17 +104,12 @@ def lay_out(item: Integers, annotator: Integers, label: Integers, *, n_annotator
     kind_item = kinds // n_classes
     totals, distinct = np.bincount(item), np.bincount(kind_item)
     first_kind = np.cumsum(distinct) - distinct
-    most = np.zeros(len(totals), dtype=np.int64)
-    np.maximum.at(most, kind_item, counts)
-    frequent = np.bincount(kind_item, counts * (counts == most[kind_item]))
+    most, frequent = _most_frequent(kind_item, counts)
     kept = np.flatnonzero(distinct[item] > 1)
     dissent = counts[kind[kept]] < most[item[kept]]
     slot = kind[kept] - first_kind[item[kept]]
     item, annotator, label = item[kept], annotator[kept], label[kept]
-    repeats = distinct[item]
-    first_row = np.cumsum(repeats) - repeats
-    row_judgement = np.repeat(np.arange(len(item)), repeats)
-    row_kind = np.arange(len(row_judgement)) - first_row[row_judgement] + first_kind[item][row_judgement]
+    first_row, row_judgement, row_kind = _ranges(first_kind[item], distinct[item])
     keys, row_group = np.unique(annotator[row_judgement] * n_classes + kinds[row_kind] % n_classes, return_inverse=True)
     return Layout(
         place=kept,
@@ -134,6 +129,20 @@ def lay_out(item: Integers, annotator: Integers, label: Integers, *, n_annotator
         n_annotators=n_annotators,
         n_classes=n_classes,
     )
+
+
+def _most_frequent(kind_item: Integers, counts: Integers) -> tuple[Integers, Array]:
+    """Return how often each item's most frequent classes occur, and how many of its labels are for one of them."""
+    most = np.zeros(int(kind_item.max()) + 1, dtype=np.int64)
+    np.maximum.at(most, kind_item, counts)
+    return most, add_up(kind_item, counts * (counts == most[kind_item]), len(most))
+
+
+def _ranges(starts: Integers, sizes: Integers) -> tuple[Integers, Integers, Integers]:
+    """Put ranges of whole numbers one after the other; return where each begins, whose each number is, the numbers."""
+    first = np.cumsum(sizes) - sizes
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return first, owner, np.arange(len(owner)) - first[owner] + starts[owner]
 
 
 class Spread(NamedTuple):

@@ -19,7 +19,8 @@ from hocal._validation import (
 from hocal.calibration import SnapshotCalibrator
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import Display, blue, ink
-from hocal.plot._observed import locate_items, scale_noise
+from hocal.plot._inputs import check_mixtures, check_some, locate_items
+from hocal.plot._observed import scale_noise
 from hocal.prediction_sets import predict_set
 from hocal.statistics import align_counts
 
@@ -138,6 +139,8 @@ class CoverageDisplay(Display):
         random_state : int, Generator or None
             Seed or source of randomness.
         """
+        check_mixtures(mixtures)
+        check_some(levels, "levels")
         checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
         check_same_length(mixtures, checked, ("mixtures", "counts"))
         masses = np.array([check_fraction(level, "levels") for level in np.asarray(levels).reshape(-1).tolist()])

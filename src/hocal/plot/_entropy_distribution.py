@@ -22,7 +22,8 @@ from hocal.decomposition import decompose
 from hocal.entropy import Entropy, get_entropy
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import Display, axis_label, blue, count, ink
-from hocal.plot._observed import locate_items, scale_noise
+from hocal.plot._inputs import check_mixtures, check_some, locate_items
+from hocal.plot._observed import scale_noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,6 +185,7 @@ class EntropyDistributionDisplay(Display):
         random_state : int, Generator or None
             Seed or source of randomness.
         """
+        check_mixtures(mixtures)
         labels, totals = _labels(counts, label_distributions, mixtures.n_classes)
         check_same_length(
             mixtures, labels, ("mixtures", "counts" if label_distributions is None else "label_distributions")
@@ -277,6 +279,7 @@ def _choose(mixtures: Mixtures, measure: Entropy, cells: Cells, shown: int | Arr
     """Return the cells to show."""
     n_items = np.bincount(cells)
     if np.ndim(shown) > 0:
+        check_some(shown, "shown")
         numbers = check_cells(shown, np.size(shown), n_cells=len(n_items), name="shown")
         if (n_items[numbers] == 0).any():
             raise ValueError(

@@ -29,6 +29,7 @@ from hocal.evaluation import aleatoric_error
 from hocal.mixtures import Mixtures
 from hocal.partition import as_partition
 from hocal.plot._canvas import STYLES, Display, ink
+from hocal.plot._inputs import check_some
 from hocal.snapshots import draw_snapshots
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class LabelCurveDisplay(Display):
         p = check_simplex(probabilities, ndim=2)
         labels = check_dense_counts(counts, n_classes=p.shape[1])
         check_same_length(p, labels, ("probabilities", "counts"))
-        named = dict(calibrators) if isinstance(calibrators, Mapping) else {calibrators.method: calibrators}
+        named = _named(calibrators)
+        check_some(k, "k")
         sizes = [check_integer(size, "k", minimum=1) for size in np.asarray(k).reshape(-1).tolist()]
         generator = check_random_state(random_state)
         errors: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in named}
@@ -169,6 +171,8 @@ class LabelCurveDisplay(Display):
         unit : str, default="nats"
             Unit of the errors.
         """
+        if not isinstance(errors, Mapping):
+            raise ValueError(f"`errors` must be a dict of methods, got {type(errors).__name__}.")
         if not errors:
             raise ValueError("`errors` must hold at least one method, got none.")
         curves = {name: _curve(by_size, name) for name, by_size in errors.items()}
@@ -221,7 +225,13 @@ class LabelCurveDisplay(Display):
     def _label_axes(self, ax: Axes, against: str, factor: int) -> None:
         from matplotlib.ticker import NullLocator
 
-        ax.set(xscale="log", yscale="log", xlabel=against, ylabel=f"error of aleatoric uncertainty ({self.unit})")
+        positive = any((curve.errors > 0).any() for curve in self.curves.values())
+        ax.set(
+            xscale="log",
+            yscale="log" if positive else "linear",
+            xlabel=against,
+            ylabel=f"error of aleatoric uncertainty ({self.unit})",
+        )
         sizes = np.unique(np.concatenate([curve.k for curve in self.curves.values()])) * factor
         ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
         ax.xaxis.set_minor_locator(NullLocator())
@@ -237,11 +247,21 @@ class LabelCurveDisplay(Display):
 Items = tuple[Array, NDArray[np.int64]]  # predictions and labels
 
 
+def _named(calibrators: Any) -> dict[str, SnapshotCalibrator]:
+    """Return calibrators by their names; a single one is called by its method."""
+    given = calibrators if isinstance(calibrators, Mapping) else {getattr(calibrators, "method", ""): calibrators}
+    wrong = [calibrator for calibrator in given.values() if not isinstance(calibrator, SnapshotCalibrator)]
+    if wrong or not given:
+        got = type(wrong[0]).__name__ if wrong else "an empty dict"
+        raise ValueError(f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}.")
+    return dict(given)
+
+
 def _curve(by_size: Mapping[int, ArrayLike], name: str) -> LabelCurve:
     """Return the errors of one method in order of the number of labels."""
-    sizes = sorted(by_size)
-    for size in sizes:
+    for size in by_size:
         check_integer(size, f"errors[{name!r}]", minimum=1, why="Its keys are numbers of labels an item.")
+    sizes = sorted(by_size)
     rows = [check_weights(by_size[size], f"errors[{name!r}][{size}]") for size in sizes]
     if not rows or len({len(row) for row in rows}) > 1:
         raise ValueError(f"`errors[{name!r}]` must have the same number of splits for each k, got {[*map(len, rows)]}.")

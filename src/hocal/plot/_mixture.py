@@ -12,7 +12,7 @@ from hocal._validation import check_cells, check_integer
 from hocal.calibration import SnapshotCalibrator
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot._observed import check_calibrator
+from hocal.plot._inputs import check_calibrator, check_mixtures, name_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,20 +83,18 @@ class MixtureDisplay(Display):
         classes : sequence of str, optional
             Names of the classes; those the estimator knows, else their numbers.
         """
-        if classes is None and hasattr(estimator, "classes_"):
-            classes = [str(name) for name in estimator.classes_]
-        return cls.from_predictions(estimator.predict_mixture(X), item=item, classes=classes)
+        names = getattr(estimator, "classes_", None) if classes is None else classes
+        return cls.from_predictions(estimator.predict_mixture(X), item=item, classes=names)
 
     @classmethod
     def from_predictions(cls, mixtures: Mixtures, *, item: int = 0, classes: Sequence[str] | None = None) -> Self:
         """Show the mixture of one of several items; options as in `from_estimator`."""
+        check_mixtures(mixtures)
         place = check_integer(item, "item", minimum=0, maximum=len(mixtures) - 1)
         own = slice(*mixtures.offsets[mixtures.index[place] : mixtures.index[place] + 2])
         if own.start == own.stop:
             raise ValueError(f"`item` must have a mixture with atoms, got {item}, whose cell is empty.")
-        names = tuple(map(str, range(mixtures.n_classes) if classes is None else classes))
-        if len(names) != mixtures.n_classes:
-            raise ValueError(f"`classes` must name all {mixtures.n_classes} classes, got {len(names)} names.")
+        names = name_classes(classes, mixtures.n_classes)
         return cls(mixtures.points[own], mixtures.weights[own], names)
 
     @classmethod

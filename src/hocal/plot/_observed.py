@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
-from hocal._validation import check_simplex
-from hocal.calibration import SnapshotCalibrator
+from hocal._validation import Counts, check_choice, label_totals
 from hocal.cell_intervals import Advice, Sample, advise, estimator_sizes, statistic_values
-from hocal.certificates import certify
+from hocal.certificates import ENTROPIES, certify
 from hocal.decomposition import decompose
 from hocal.entropy import get_entropy
 from hocal.intervals import betting_interval
 from hocal.mixtures import Mixtures
-from hocal.statistics import CellStatistics, Histogram, align_counts
+from hocal.partition import CellLayout
+from hocal.statistics import CellStatistics, Histogram, align_counts, rank_classes
 
-__all__ = [
-    "certified_cells",
-    "check_calibrator",
-    "locate_items",
-    "noise_of_cells",
-    "observed_cells",
-    "observed_estimator",
-    "predicted_cells",
-    "scale_noise",
-]
+__all__ = ["Comparison", "Quantity", "scale_noise"]
 
+Quantity = Literal["aleatoric", "epistemic", "mean"]
+QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
 MAX_DRAWN = 200  # items of a cell whose labels are drawn anew; the spread of larger cells is scaled from these
 _BLOCK = 1 << 19  # drawn rows held at once
 
@@ -38,24 +31,115 @@ Cells = NDArray[np.intp]
 Observe = Callable[[Sample, Cells, int], Array]
 
 
-def locate_items(calibrator: Any, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Cells]:
-    """Return checked predictions and their cells in the partition of a fitted calibrator."""
-    check_calibrator(calibrator)
-    p = check_simplex(probabilities, ndim=2, n_classes=calibrator.partition_.n_classes_)
-    return p, calibrator.partition_.assign(p, cells)
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A quantity of each cell of the test items, as their mixtures predict it and as their labels show it."""
+
+    mixtures: Mixtures  #: predictions, one an item
+    probabilities: Array  #: (n_items, n_classes), by which the classes of an item are ranked
+    totals: NDArray[np.int64]  #: (n_items,) labels of each item
+    cells: Cells  #: (n_items,)
+    statistics: CellStatistics  #: the labels, cell by cell
+    observe: Observe  #: estimates the quantity from labels
+    aligned: bool  #: whether the mixtures have their classes in order of falling prediction
+    ranked: bool  #: whether labels are observed in that order
+    quantity: Quantity  #: "mean" is the share of labels for the class ranked first
+    entropy: str  #: "shannon" or "brier"
+
+    @classmethod
+    def of(
+        cls,
+        mixtures: Mixtures,
+        probabilities: Array,
+        counts: Counts,
+        cells: Cells,
+        layout: CellLayout,
+        *,
+        aligned: bool,
+        quantity: Quantity,
+        entropy: str,
+    ) -> Self:
+        """Gather the labels of the cells; items were checked before, what to compare is checked here."""
+        check_choice(quantity, "quantity", QUANTITIES)
+        check_choice(entropy, "entropy", ENTROPIES)
+        totals, ranked = label_totals(counts), aligned or quantity == "mean"
+        if quantity != "mean" and totals.max() < 2:
+            raise ValueError(
+                f"`counts` must have two labels for some items, got one for each. One label cannot show disagreement: "
+                f"{quantity} uncertainty needs more labels, quantity='mean' does not."
+            )
+        statistics = CellStatistics.from_items(probabilities, counts, cells, layout)
+        observe = _observed_estimator(statistics, quantity, entropy, aligned=ranked)
+        return cls(mixtures, probabilities, totals, cells, statistics, observe, aligned, ranked, quantity, entropy)
+
+    def predicted(self) -> Array:
+        """Return what the mixtures predict for each cell; NaN for a cell without items."""
+        means, once, n_cells = self.mixtures.mean(), np.ones(len(self.cells)), self.statistics.n_cells
+        if self.quantity == "mean":
+            first = 0 if self.aligned else rank_classes(self.probabilities)[:, 0]
+            return _average(means[np.arange(len(means)), first], once, self.cells, n_cells)
+        aleatoric = _average(decompose(self.mixtures, self.entropy).aleatoric, once, self.cells, n_cells)
+        if self.quantity == "aleatoric":
+            return aleatoric
+        centres = np.column_stack([_average(column, once, self.cells, n_cells) for column in means.T])
+        return np.asarray(get_entropy(self.entropy).value(centres, check_input=False) - aleatoric)
+
+    def observed(self) -> Array:
+        """Return the estimate of each cell from all its labels."""
+        histogram = self.statistics.aligned if self.ranked else self.statistics.observed
+        sample = Sample.of(histogram, np.ones(len(histogram.cells), dtype=bool))
+        return self.observe(sample, histogram.cells, self.statistics.n_cells)
+
+    def certified(self, confidence: float) -> tuple[Array, Array]:
+        """Return limits that hold for each cell with the given confidence, from the test labels alone."""
+        statistics = self.statistics
+        if self.quantity == "mean":
+            return _mean_limits(statistics, confidence)
+        # Intervals depend neither on the mixtures nor on k, which matter for epsilon alone; these cost least.
+        even = Mixtures.from_points(np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes))
+        certificate = certify(statistics, even, confidence=confidence, aligned=self.aligned, k=1)
+        return certificate.interval(self.quantity, self.entropy)
+
+    def noise(self, n_resamples: int, generator: np.random.Generator) -> Array:
+        """Estimate each cell again and again from labels drawn from the predictions, (n_resamples, n_cells).
+
+        Of a cell with more than 200 items as many are drawn from, and the spread around the mean is scaled to all of
+        them.
+        """
+        n_cells, chosen = self.statistics.n_cells, _draw_items(self.cells, self.statistics.n_cells, generator)
+        step = max(_BLOCK // len(chosen), 1)
+        results = []
+        for start in range(0, n_resamples, step):
+            repeats = min(step, n_resamples - start)
+            rows = np.tile(chosen, repeats)
+            place = self.cells[rows] + n_cells * np.repeat(np.arange(repeats), len(chosen))
+            sample = Sample(self._draw(rows, generator), np.ones(len(rows)))
+            results.append(self.observe(sample, place, repeats * n_cells).reshape(repeats, n_cells))
+        n_items = np.bincount(self.cells, minlength=n_cells)
+        return scale_noise(np.concatenate(results), np.minimum(n_items, MAX_DRAWN), n_items)
+
+    def _draw(self, items: NDArray[np.intp], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Draw as many labels from the mixtures of some items as they have, in the order that is observed."""
+        drawn = self.mixtures[items].draw(self.totals[items], random_state=generator)
+        return np.asarray(align_counts(self.probabilities[items], drawn)) if self.ranked and not self.aligned else drawn
 
 
-def check_calibrator(calibrator: Any) -> None:
-    """Refuse anything but a fitted SnapshotCalibrator, whose cells a display is about."""
-    if not isinstance(calibrator, SnapshotCalibrator):
-        raise ValueError(
-            f"`calibrator` must be a SnapshotCalibrator, got {type(calibrator).__name__}. "
-            "Pass the `calibrator_` of a classifier, or mixtures to from_predictions."
-        )
-    check_is_fitted(calibrator, "cell_mixtures_")
+def _draw_items(cells: Cells, n_cells: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Return up to 200 random items of each cell, cell by cell."""
+    n_items = np.bincount(cells, minlength=n_cells)
+    order = generator.permutation(len(cells))
+    order = order[np.argsort(cells[order], kind="stable")]
+    rank = np.arange(len(cells)) - np.repeat(np.cumsum(n_items) - n_items, n_items)
+    return order[rank < MAX_DRAWN]
 
 
-def observed_estimator(statistics: CellStatistics, quantity: str, entropy: str, *, aligned: bool) -> Observe:
+def scale_noise(noise: Array, n_drawn: Any, n_items: Any) -> Array:
+    """Return resampled averages over n_drawn items, (n_resamples, ...), with the spread that n_items would have."""
+    centre = noise.mean(axis=0)
+    return np.asarray(centre + (noise - centre) * np.sqrt(n_drawn / np.maximum(n_items, 1)))
+
+
+def _observed_estimator(statistics: CellStatistics, quantity: str, entropy: str, *, aligned: bool) -> Observe:
     """Return the function that estimates a quantity of each cell from the labels of its items.
 
     Aleatoric: Brier has an unbiased statistic from two labels an item (spec 3.3). Shannon entropy has none, so the
@@ -64,21 +148,7 @@ def observed_estimator(statistics: CellStatistics, quantity: str, entropy: str, 
     with what sampling takes from it given back to first order. Epistemic: the difference, negative by luck. Mean:
     the share of labels for the class that is predicted first.
 
-    Parameters
-    ----------
-    statistics : CellStatistics
-        The test items.
-    quantity : {"aleatoric", "epistemic", "mean"}
-        What to estimate.
-    entropy : {"shannon", "brier"}
-        Measure of uncertainty.
-    aligned : bool
-        Whether a cell's label distributions are compared in order of falling prediction.
-
-    Returns
-    -------
-    callable
-        Takes a Sample, the cell of each of its rows and the number of cells; NaN for a cell without items.
+    The function takes a Sample, the cell of each of its rows and the number of cells; NaN for a cell without items.
     """
     histogram = statistics.aligned if aligned else statistics.observed
     if quantity == "mean":
@@ -94,77 +164,6 @@ def observed_estimator(statistics: CellStatistics, quantity: str, entropy: str, 
     return lambda sample, cells, n_cells: (
         _predictive(sample, cells, n_cells, entropy) - aleatoric(sample, cells, n_cells)
     )
-
-
-def predicted_cells(mixtures: Mixtures, first: Array, cells: Cells, n_cells: int, quantity: str, entropy: str) -> Array:
-    """Return what mixtures, one an item, predict for each cell; `first` is the mean of the class predicted first."""
-    once = np.ones(len(cells))
-    if quantity == "mean":
-        return _average(first, once, cells, n_cells)
-    aleatoric = _average(decompose(mixtures, entropy).aleatoric, once, cells, n_cells)
-    if quantity == "aleatoric":
-        return aleatoric
-    means = np.column_stack([_average(column, once, cells, n_cells) for column in mixtures.mean().T])
-    return np.asarray(get_entropy(entropy).value(means, check_input=False) - aleatoric)
-
-
-def observed_cells(statistics: CellStatistics, observe: Observe, *, aligned: bool) -> Array:
-    """Return the estimate of each cell from all its labels."""
-    histogram = statistics.aligned if aligned else statistics.observed
-    sample = Sample.of(histogram, np.ones(len(histogram.cells), dtype=bool))
-    return observe(sample, histogram.cells, statistics.n_cells)
-
-
-def certified_cells(
-    statistics: CellStatistics, quantity: str, entropy: str, confidence: float, *, aligned: bool
-) -> tuple[Array, Array]:
-    """Return limits that hold for each cell with the given confidence, from the test labels alone."""
-    if quantity == "mean":
-        return _mean_limits(statistics, confidence)
-    # Intervals depend neither on the mixtures nor on k, which matter for epsilon alone; these cost least.
-    even = Mixtures.from_points(np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes))
-    return certify(statistics, even, confidence=confidence, aligned=aligned, k=1).interval(quantity, entropy)
-
-
-def noise_of_cells(
-    mixtures: Mixtures,
-    probabilities: Array | None,
-    totals: NDArray[np.int64],
-    cells: Cells,
-    n_cells: int,
-    observe: Observe,
-    *,
-    n_resamples: int,
-    generator: np.random.Generator,
-) -> Array:
-    """Estimate each cell again and again from labels drawn from the predictions, (n_resamples, n_cells).
-
-    Of a cell with more than 200 items as many are drawn from, and the spread around the mean is scaled to all of
-    them. With `probabilities` the drawn labels are put in order of falling prediction.
-    """
-    n_items = np.bincount(cells, minlength=n_cells)
-    order = generator.permutation(len(cells))
-    order = order[np.argsort(cells[order], kind="stable")]
-    rank = np.arange(len(cells)) - np.repeat(np.cumsum(n_items) - n_items, n_items)
-    chosen = order[rank < MAX_DRAWN]
-    step = max(_BLOCK // len(chosen), 1)
-    results = []
-    for start in range(0, n_resamples, step):
-        repeats = min(step, n_resamples - start)
-        rows = np.tile(chosen, repeats)
-        drawn = mixtures[rows].draw(totals[rows], random_state=generator)
-        if probabilities is not None:
-            drawn = np.asarray(align_counts(probabilities[rows], drawn))
-        place = cells[rows] + n_cells * np.repeat(np.arange(repeats), len(chosen))
-        sample = Sample(drawn, np.ones(len(rows)))
-        results.append(observe(sample, place, repeats * n_cells).reshape(repeats, n_cells))
-    return scale_noise(np.concatenate(results), np.minimum(n_items, MAX_DRAWN), n_items)
-
-
-def scale_noise(noise: Array, n_drawn: Any, n_items: Any) -> Array:
-    """Return resampled averages over n_drawn items, (n_resamples, ...), with the spread that n_items would have."""
-    centre = noise.mean(axis=0)
-    return np.asarray(centre + (noise - centre) * np.sqrt(n_drawn / np.maximum(n_items, 1)))
 
 
 def _average(values: Array, repeats: Array, cells: Cells, n_cells: int) -> Array:

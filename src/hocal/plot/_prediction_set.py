@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hocal._validation import check_cells, check_dense_counts, check_same_length
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import ORANGE, Display, blue, ink, weight_areas
+from hocal.plot._inputs import check_mixtures, check_some, name_classes
 from hocal.prediction_sets import PredictionSets, Shape, predict_set
 
 if TYPE_CHECKING:
@@ -95,9 +96,8 @@ class PredictionSetDisplay(Display):
         **options
             For `from_predictions`.
         """
-        if classes is None and hasattr(estimator, "classes_"):
-            classes = [str(name) for name in estimator.classes_]
-        return cls.from_predictions(estimator.predict_mixture(X), counts, classes=classes, **options)
+        names = getattr(estimator, "classes_", None) if classes is None else classes
+        return cls.from_predictions(estimator.predict_mixture(X), counts, classes=names, **options)
 
     @classmethod
     def from_predictions(
@@ -130,10 +130,10 @@ class PredictionSetDisplay(Display):
         classes : sequence of str, optional
             Names of the classes; their numbers by default.
         """
+        check_mixtures(mixtures)
+        check_some(items, "items")
         chosen = check_cells(items, np.size(items), n_cells=len(mixtures), name="items")
-        names = tuple(map(str, range(mixtures.n_classes) if classes is None else classes))
-        if len(names) != mixtures.n_classes:
-            raise ValueError(f"`classes` must name all {mixtures.n_classes} classes, got {len(names)} names.")
+        names = name_classes(classes, mixtures.n_classes)
         own = mixtures[chosen]
         sets = predict_set(own, coverage=coverage, shape=shape).expand(delta)
         lower, upper = _ranges(sets)

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hocal._validation import (
     check_cells,
-    check_choice,
     check_counts,
     check_fraction,
     check_integer,
     check_random_state,
     check_same_length,
-    label_totals,
 )
 from hocal.calibration import SnapshotCalibrator
-from hocal.certificates import ENTROPIES
 from hocal.entropy import get_entropy
 from hocal.mixtures import Mixtures
 from hocal.partition import CellLayout
 from hocal.plot._canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
-from hocal.plot._observed import (
-    certified_cells,
-    locate_items,
-    noise_of_cells,
-    observed_cells,
-    observed_estimator,
-    predicted_cells,
-)
-from hocal.statistics import CellStatistics, rank_classes
+from hocal.plot._inputs import check_mixtures, locate_items
+from hocal.plot._observed import Comparison, Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["ReliabilityDisplay"]
 
 Array = NDArray[np.float64]
-Quantity = Literal["aleatoric", "epistemic", "mean"]
-QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
 _NAMES = {
     "aleatoric": "aleatoric uncertainty",
     "epistemic": "epistemic uncertainty",
@@ -155,10 +143,19 @@ class ReliabilityDisplay(Display):
             Seed or source of randomness of the noise band.
         """
         p, where = locate_items(calibrator, probabilities, cells)
-        mixtures, aligned = calibrator.cell_mixtures_[where], calibrator.method == "deconvolved"
-        layout = calibrator.partition_.layout_
-        options = {"quantity": quantity, "entropy": entropy, "confidence": confidence, "n_resamples": n_resamples}
-        return cls._measure(mixtures, p, counts, where, layout, aligned, random_state=random_state, **options)
+        checked = check_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("probabilities", "counts"))
+        comparison = Comparison.of(
+            calibrator.cell_mixtures_[where],
+            p,
+            checked,
+            where,
+            calibrator.partition_.layout_,
+            aligned=calibrator.method == "deconvolved",
+            quantity=quantity,
+            entropy=entropy,
+        )
+        return cls._of(comparison, confidence, n_resamples, random_state)
 
     @classmethod
     def from_predictions(
@@ -186,69 +183,34 @@ class ReliabilityDisplay(Display):
         quantity, entropy, confidence, n_resamples, random_state
             See `from_estimator`.
         """
+        check_mixtures(mixtures)
+        checked = check_counts(counts, n_classes=mixtures.n_classes)
+        check_same_length(mixtures, checked, ("mixtures", "counts"))
         where = check_cells(mixtures.index if cells is None else cells, len(mixtures))
         n_cells = int(where.max()) + 1
         layout = CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
-        options = {"quantity": quantity, "entropy": entropy, "confidence": confidence, "n_resamples": n_resamples}
-        return cls._measure(
-            mixtures, mixtures.mean(), counts, where, layout, False, random_state=random_state, **options
+        comparison = Comparison.of(
+            mixtures, mixtures.mean(), checked, where, layout, aligned=False, quantity=quantity, entropy=entropy
         )
+        return cls._of(comparison, confidence, n_resamples, random_state)
 
     @classmethod
-    def _measure(
-        cls,
-        mixtures: Mixtures,
-        p: Array,
-        counts: Any,
-        cells: NDArray[np.intp],
-        layout: CellLayout,
-        aligned: bool,
-        *,
-        quantity: Any,
-        entropy: Any,
-        confidence: Any,
-        n_resamples: Any,
-        random_state: Any,
-    ) -> Self:
-        check_choice(quantity, "quantity", QUANTITIES)
-        check_choice(entropy, "entropy", ENTROPIES)
+    def _of(cls, comparison: Comparison, confidence: float, n_resamples: int, random_state: Any) -> Self:
+        """Measure all that is drawn."""
         delta, size = 1 - check_fraction(confidence, "confidence"), check_integer(n_resamples, "n_resamples", minimum=1)
-        checked = check_counts(counts, n_classes=mixtures.n_classes)
-        check_same_length(p, checked, ("probabilities", "counts"))
-        totals = label_totals(checked)
-        if quantity != "mean" and totals.max() < 2:
-            raise ValueError(
-                f"`counts` must have two labels for some items, got one for each. One label cannot show disagreement: "
-                f"{quantity} uncertainty needs more labels, quantity='mean' does not."
-            )
-        statistics = CellStatistics.from_items(p, checked, cells, layout)
-        ranked = aligned or quantity == "mean"  # the class ranked first is the first column then
-        observe = observed_estimator(statistics, quantity, entropy, aligned=ranked)
-        first = (
-            mixtures.mean()[:, 0] if aligned else np.take_along_axis(mixtures.mean(), rank_classes(p)[:, :1], 1)[:, 0]
-        )
-        noise = noise_of_cells(
-            mixtures,
-            p if ranked and not aligned else None,
-            totals,
-            cells,
-            statistics.n_cells,
-            observe,
-            n_resamples=size,
-            generator=check_random_state(random_state),
-        )
-        lower, upper = certified_cells(statistics, quantity, entropy, 1 - delta, aligned=aligned)
+        noise = comparison.noise(size, check_random_state(random_state))
+        lower, upper = comparison.certified(1 - delta)
         return cls(
-            predicted=predicted_cells(mixtures, first, cells, statistics.n_cells, quantity, entropy),
-            observed=observed_cells(statistics, observe, aligned=ranked),
+            predicted=comparison.predicted(),
+            observed=comparison.observed(),
             lower=lower,
             upper=upper,
             band=np.quantile(noise, [delta / 2, 1 - delta / 2], axis=0),
-            n_items=statistics.n_items,
-            quantity=quantity,
-            entropy=entropy,
+            n_items=comparison.statistics.n_items,
+            quantity=comparison.quantity,
+            entropy=comparison.entropy,
             confidence=1 - delta,
-            k=int(totals.min()),
+            k=int(comparison.totals.min()),
         )
 
     @property
@@ -274,12 +236,13 @@ class ReliabilityDisplay(Display):
             Itself, with `ax_` and `figure_`.
         """
         ax = self._start(ax, width=6.2, height=6.2)
-        shown = np.isfinite(self.predicted + self.observed) & (
-            self.n_items >= check_integer(min_items, "min_items", minimum=1)
-        )
+        known = np.isfinite(self.predicted + self.observed)
+        shown = known & (self.n_items >= check_integer(min_items, "min_items", minimum=1))
         if not shown.any():
-            largest = self.n_items.max()
-            raise ValueError(f"`min_items` must leave a cell to draw, got {min_items} with {largest} at most.")
+            raise ValueError(
+                f"`min_items` must leave a cell to draw, got {min_items}: of the cells whose labels show "
+                f"{_NAMES[self.quantity]}, the largest has {self.n_items[known].max(initial=0)} items."
+            )
         share = f"{self.confidence:.0%}"
         words = f"{share} of chance, if the prediction is right"
         self.band_ = self._verticals(ax, shown, self.band, color=ink(ax), alpha=0.2, lw=7, label=words)

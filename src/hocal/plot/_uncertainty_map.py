@@ -127,6 +127,9 @@ class UncertaintyMapDisplay(Display):
     @classmethod
     def from_decomposition(cls, parts: Decomposition, *, n_classes: int | None = None, marked: ArrayLike = ()) -> Self:
         """Take parts that were computed before; with `n_classes` the largest possible sum is known."""
+        if not isinstance(parts, Decomposition) or not len(parts):
+            got = "none" if isinstance(parts, Decomposition) else type(parts).__name__
+            raise ValueError(f"`parts` must be a Decomposition of at least one item, got {got}.")
         wrong = ~np.isfinite(parts.aleatoric + parts.epistemic)
         if wrong.any():
             raise ValueError(

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from hocal.report._schema import CellRow, MapPoint, Parts
-from hocal.report._words import fixed, percent, whole
+from hocal.report._words import fixed, percent, some
 
 __all__ = ["Chart", "draw_disagreement", "draw_map", "draw_spread"]
 
@@ -68,7 +68,7 @@ def draw_map(points: list[MapPoint]) -> Chart:
             _y(point["epistemic"] / y_top),
             _radius(point["n_items"], largest),
             point["standing"],
-            f"{point['name']}: {_items(point['n_items'])}, aleatoric {fixed(point['aleatoric'])}, "
+            f"{point['name']}: {some(point['n_items'], 'item')}, aleatoric {fixed(point['aleatoric'])}, "
             f"epistemic {fixed(point['epistemic'])} nats",
         )
         for point in points
@@ -96,8 +96,8 @@ def draw_disagreement(cells: list[CellRow]) -> Chart | None:
             _y(observed / top),
             _radius(row["n_items"], largest),
             "neutral",
-            f"{row['name']}: {_items(row['n_items'])}, two people disagree in {percent(row['predicted_disagreement'])} "
-            f"of pairs as predicted, {percent(observed)} as seen",
+            f"{row['name']}: {some(row['n_items'], 'item')}, two people disagree in "
+            f"{percent(row['predicted_disagreement'])} of pairs as predicted, {percent(observed)} as seen",
         )
         for row, observed in seen
     ]
@@ -164,7 +164,3 @@ def _y(share: float) -> float:
 def _radius(n_items: int, largest: int) -> float:
     """Return a radius whose square, the area, is in proportion to the items."""
     return round(max(LARGEST * math.sqrt(n_items / largest), SMALLEST), 2)
-
-
-def _items(n_items: int) -> str:
-    return f"{whole(n_items)} item{'s' * (n_items != 1)}"

@@ -75,9 +75,8 @@ def _rows(study: Study, rows: NDArray[np.intp], names: Any) -> list[ItemRow]:
 def _row(study: Study, row: int, names: Any, calibrated: NDArray[np.float64]) -> ItemRow:
     p, cell = study.probabilities[row], int(study.cells[row])
     top = int(p.argmax())
-    labels = None if study.counts is None else study.counts[[row]]
-    counts = None if labels is None else np.asarray(labels if isinstance(labels, np.ndarray) else labels.toarray())[0]
-    n_labels = 0 if counts is None else int(counts.sum())
+    counts = study.labels(np.array([row]))[0]
+    n_labels = int(counts.sum())
     return {
         "item": str(row if names is None else names[row]),
         "row": row,
@@ -86,7 +85,7 @@ def _row(study: Study, row: int, names: Any, calibrated: NDArray[np.float64]) ->
         "prediction": study.classes[top],
         "probability": number(p[top]),
         "calibrated": [(name, number(share)) for name, share in _largest(study, calibrated)],
-        "labels": [(name, int(n)) for name, n in _largest(study, counts)] if counts is not None and n_labels else None,
+        "labels": [(name, int(n)) for name, n in _largest(study, counts)] if n_labels else None,
         "n_labels": n_labels,
         "predictive": number(study.predictive[cell]),
         "aleatoric": number(study.aleatoric[cell]),

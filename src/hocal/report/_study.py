@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,13 @@ class Study:
         """The cells that hold an item of the report."""
         return np.flatnonzero(self.n_items)
 
+    def labels(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the held-out labels of some items, dense; zeros where none were given."""
+        if self.counts is None:
+            return np.zeros((len(rows), len(self.classes)), dtype=np.int64)
+        part = self.counts[rows]
+        return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
+
     def standing(self, cell: Any) -> Standing:
         """Return the kind of uncertainty in which a cell stands out more."""
         return "epistemic" if self.stands_out[cell] else "aleatoric"
@@ -109,6 +116,8 @@ def _predictions(calibrator: Any, data: Any) -> tuple[SnapshotCalibrator, Any, S
 
 
 def _class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
+    if classes is not None and not isinstance(classes, Iterable):
+        raise ValueError(f"`classes` must hold {n_classes} different names, got {classes!r}.")
     names = tuple(map(str, range(n_classes) if classes is None else classes))
     if len(names) != n_classes or len(set(names)) != n_classes:
         raise ValueError(f"`classes` must hold {n_classes} different names, got {len(set(names))} in {len(names)}.")

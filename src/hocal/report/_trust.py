@@ -35,24 +35,17 @@ def measure(study: Study, k: int | None, random_state: Any) -> Measurement | Non
     """Compare the predictions with the held-out labels; None where no item has enough of them."""
     if study.counts is None:
         return None
-    totals, size = label_totals(study.counts), _snapshot_size(study, k)
+    totals, generator = label_totals(study.counts), check_random_state(random_state)
+    size = _snapshot_size(study, k, int(totals.max()))
     available = np.flatnonzero(totals >= size)
     if not len(available):
-        if k is not None:
-            raise ValueError(f"`k` must be at most {totals.max()}, the most held-out labels of an item, got {k}.")
         return None
-    generator, chosen = check_random_state(random_state), available
-    if len(available) > MAX_MEASURED:
-        chosen = np.sort(generator.choice(available, MAX_MEASURED, replace=False))
-    part = study.counts[chosen]
-    counts = part if isinstance(part, np.ndarray) else part.toarray()
-    cells = study.cells[chosen]
+    n_chosen = min(len(available), MAX_MEASURED)
+    chosen = available if n_chosen == len(available) else np.sort(generator.choice(available, n_chosen, replace=False))
+    counts, cells = study.labels(chosen), study.cells[chosen]
+    given = None if study.given_cells is None else cells
     found = study.calibrator.calibration_error(
-        study.probabilities[chosen],
-        counts,
-        k=size,
-        cells=None if study.given_cells is None else cells,
-        random_state=generator,
+        study.probabilities[chosen], counts, k=size, cells=given, random_state=generator
     )
     observed, n_pairs = _disagreement(counts, cells, len(study.n_items))
     overall: Calibration = {
@@ -98,17 +91,23 @@ def _check(check: Any) -> Check:
             ],
         }
     except (KeyError, TypeError) as error:
-        raise ValueError(f"`check` must be an AnnotationCheck or its as_dict(), got {type(check).__name__}.") from error
+        lack = f" without {error}" if isinstance(error, KeyError) else ""
+        raise ValueError(
+            "`check` must be an AnnotationCheck or its as_dict(), which `hocal check --json` prints, "
+            f"got {type(check).__name__}{lack}."
+        ) from error
 
 
-def _snapshot_size(study: Study, k: int | None) -> int:
-    """Return the labels in a snapshot: pairs, if people label in pairs; that of the fit, if it predicts snapshots."""
+def _snapshot_size(study: Study, k: int | None, most: int) -> int:
+    """Return the labels in a snapshot: pairs, if some item has two; that of the fit, if it predicts snapshots."""
     if study.calibrator.method == "empirical":
         fitted: int = study.calibrator.diagnostics_["k"]
-        return fitted if k is None else check_integer(k, "k", minimum=fitted, maximum=fitted, why="It is that of fit.")
-    if k is not None:
-        return check_integer(k, "k", minimum=1)
-    return 2 if study.counts is not None and label_totals(study.counts).max() >= 2 else 1
+        size = fitted if k is None else check_integer(k, "k", minimum=fitted, maximum=fitted, why="It is that of fit.")
+    else:
+        size = (2 if most >= 2 else 1) if k is None else check_integer(k, "k", minimum=1)
+    if k is not None and k > most:
+        raise ValueError(f"`k` must be at most {most}, the most held-out labels of an item, got {k}.")
+    return size
 
 
 def _disagreement(counts: NDArray[np.int64], cells: NDArray[np.intp], n_cells: int) -> tuple[Array, NDArray[np.int64]]:

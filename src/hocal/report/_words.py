@@ -18,6 +18,7 @@ __all__ = [
     "percent",
     "remarks",
     "said",
+    "some",
     "whole",
 ]
 
@@ -52,6 +53,11 @@ def whole(value: int) -> str:
     return f"{value:,}"
 
 
+def some(value: int, noun: str) -> str:
+    """Return a number with its noun, "1 item" or "1,200 items"."""
+    return f"{whole(value)} {noun}{'s' * (value != 1)}"
+
+
 def said(pairs: list[Any] | None) -> str:
     """Return classes with their labels, such as "cat (31), dog (19)"."""
     return ", ".join(f"{name} ({n})" for name, n in pairs or [])
@@ -64,8 +70,8 @@ def about_data(summary: Summary) -> str:
     if data["most_labels"] > data["fewest_labels"]:
         each += f" to {whole(data['most_labels'])}"
     return (
-        f"{_n(data['n_items'], 'item')} in {whole(data['n_classes'])} classes. The uncertainty was learned from "
-        f"{_n(data['calibration_labels'], 'label')} of {_n(data['calibration_items'], 'calibration item')}, "
+        f"{some(data['n_items'], 'item')} in {whole(data['n_classes'])} classes. The uncertainty was learned from "
+        f"{some(data['calibration_labels'], 'label')} of {some(data['calibration_items'], 'calibration item')}, "
         f"{each} each."
     )
 
@@ -125,7 +131,7 @@ def about_planning(planning: Planning) -> str:
     rest = f" {' or '.join(near)} labels each do as well within the noise of the simulation." if near else ""
     return (
         f"Of a new study with {whole(planning['budget'])} labels, simulated in a world like this one, "
-        f"{_n(best['n_items'], 'item')} with {_n(best['k'], 'label')} each give the smallest error of aleatoric "
+        f"{some(best['n_items'], 'item')} with {some(best['k'], 'label')} each give the smallest error of aleatoric "
         f"uncertainty: {fixed(best['error'])} ± {fixed(best['standard_error'])} nats.{rest}"
     )
 
@@ -188,13 +194,13 @@ def _certified(trust: Trust) -> Finding:
     scope = "for all cells at once" if part["simultaneous"] else "for each cell on its own"
     text = (
         f"With confidence {percent(part['confidence'])} {scope}, the labels prove limits for the aleatoric uncertainty "
-        f"of {whole(part['n_cells'] - part['n_vacuous'])} of {_n(part['n_cells'], 'cell')} with labels, which hold "
+        f"of {whole(part['n_cells'] - part['n_vacuous'])} of {some(part['n_cells'], 'cell')} with labels, which hold "
         f"{percent(part['informed_share'])} of the items. The mean width is {fixed(part['mean_width'])} nats."
     )
     if part["n_vacuous"]:
-        text += f" In {_n(part['n_vacuous'], 'cell')} there are too few labels to prove anything."
+        text += f" In {some(part['n_vacuous'], 'cell')} there are too few labels to prove anything."
     if part["n_outside"]:
-        text += f" In {_n(part['n_outside'], 'cell')} the estimate lies outside its limits."
+        text += f" In {some(part['n_outside'], 'cell')} the estimate lies outside its limits."
     good = part["informed_share"] >= 0.5 and not part["n_outside"]
     return Finding("good" if good else "caution", f"Proved for {percent(part['informed_share'])} of the items", text)
 
@@ -204,7 +210,7 @@ def _borrowed(summary: Summary) -> Finding:
     if not trust["borrowed_items"]:
         return Finding("good", "Every item has labels of its own cell", "No cell had to borrow labels from another.")
     text = (
-        f"{_n(trust['borrowed_cells'], 'cell')} with {_n(trust['borrowed_items'], 'item')} had no labels and took "
+        f"{some(trust['borrowed_cells'], 'cell')} with {some(trust['borrowed_items'], 'item')} had no labels and took "
         "those of neighbouring cells. Nothing is proved there."
     )
     share = trust["borrowed_items"] / n_items
@@ -220,12 +226,8 @@ def _independent(trust: Trust) -> Finding:
         )
         return Finding("unknown", "Independence of the labels was not checked", text)
     warnings = [finding for finding in check["findings"] if finding["severity"] == "warning"]
-    scope = f"{_n(check['n_judgements'], 'judgement')} by {_n(check['n_annotators'], 'annotator')} were checked."
+    scope = f"{some(check['n_judgements'], 'judgement')} by {some(check['n_annotators'], 'annotator')} were checked."
     if warnings:
         text = " ".join(f"{finding['message']} {finding['action']}".strip() for finding in warnings)
         return Finding("caution", "Labels do not look independent", f"{scope} {text}")
     return Finding("good", "No sign of dependent labels", f"{scope} This is no proof that there is none.")
-
-
-def _n(value: int, noun: str) -> str:
-    return f"{whole(value)} {noun}{'s' * (value != 1)}"
