@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from datetime import date
 from typing import Any
@@ -503,3 +504,29 @@ def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
         count_labels(arrow_table(shuffled), item="image", label="choice"),
         count_labels(arrow_table(LONG), item="image", label="choice"),
     )
+
+
+@pytest.mark.parametrize("values", [["z", "ä", "a", "🙂", "ﬀ"], [3, -1, 2**40, 0, 7], [2.5, 0.5, 1.0, 8.0, 4.0]])
+def test_items_of_a_clean_table_are_numbered_alike_in_every_engine(values: list[Any]) -> None:
+    labels = [1, 0, 1, 1, 0, 0]
+    found = every_engine({"item": [*values, values[0]], "label": labels}, item="item", label="label")
+
+    counted = Counter(zip([*values, values[0]], labels, strict=True))
+    assert found.items.tolist() == sorted(values)
+    assert found.counts.tolist() == [[counted[value, label] for label in (0, 1)] for value in sorted(values)]
+
+
+def test_text_is_counted_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    table = pl.DataFrame(LONG)
+
+    assert count_labels(table, item="choice", label="worker").items.tolist() == ["cat", "dog"]
+
+
+def test_text_in_several_chunks_is_counted() -> None:
+    chunks = pa.chunked_array([["b", "a"], ["c", "b"]])
+    table = pa.table({"item": chunks, "label": [0, 1, 0, 1]})
+
+    found = count_labels(table, item="item", label="label")
+
+    assert (found.items.tolist(), found.counts.tolist()) == (["a", "b", "c"], [[0, 1], [1, 1], [1, 0]])

@@ -1,5 +1,7 @@
 """Cell statistics: additive, exact, independent of the order of the data."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -122,3 +124,18 @@ def test_predictions_and_counts_must_describe_the_same_items() -> None:
 def test_items_without_labels_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 1 label in each row, got 0 in row 2"):
         CellStatistics.from_items(PREDICTIONS[:3], [[1, 0, 0, 0], [1, 0, 0, 0], [0] * 4], CELLS[:3], PARTITION.layout_)
+
+
+@pytest.mark.parametrize("largest", [3, 2**40])
+def test_a_histogram_counts_equal_rows_in_sorted_order(largest: int) -> None:
+    """Rows of small counts fit into one integer, rows of large ones do not."""
+    generator = np.random.default_rng(0)
+    cells, counts = generator.integers(0, 3, 200), generator.integers(0, 2, (200, 4)) * largest
+
+    found = Histogram.of(cells, counts)
+
+    expected = sorted(Counter(map(tuple, np.column_stack([cells, counts]).tolist())).items())
+    assert [(cell, *row) for cell, row in zip(found.cells.tolist(), found.counts.tolist(), strict=True)] == [
+        row for row, _ in expected
+    ]
+    assert found.multiplicity.tolist() == [times for _, times in expected]

@@ -10,14 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
-from hocal._judgements import Judgements, read_judgements, value_of_label
-from hocal._tables import Frame, collect, column_values, distinct, open_table, pick, quote
+from hocal._judgements import Judgements, check_classes, read_judgements
+from hocal._tables import (
+    Frame,
+    collect,
+    column_values,
+    distinct,
+    is_in_memory,
+    number_values,
+    open_table,
+    pick,
+    quote,
+)
 from hocal._validation import Counts, check_choice
 
 __all__ = ["LabelCounts", "count_labels"]
 
 _LARGEST_DENSE = 10**8  # numbers; 800 MB
-_MOST_COMPARISONS = 64  # labels that an engine compares each row with, before a dictionary in Python is faster
 
 IntArray = NDArray[np.int64]
 
@@ -31,7 +40,7 @@ class LabelCounts(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """Entries of a count matrix, in any order and each at a place of its own."""
+    """Entries of a count matrix, in any order; those at one place add up."""
 
     items: NDArray[Any]  #: item of each row of the matrix
     rows: NDArray[np.intp]
@@ -118,34 +127,56 @@ def count_labels(
         columns = _class_columns(count_columns)
         names, entries = tuple(columns), _read_counts(frame, item, list(columns.values()), missing, duplicates)
     else:
-        judgements = read_judgements(
-            frame,
-            item=item,
-            label=label or (),
-            annotator=annotator,
-            classes=classes,
-            missing=missing,
-            unknown=unknown,
-            duplicates=duplicates,
+        names, entries = _count_clean(frame, item, label, annotator, classes, is_in_memory(table)) or _count(
+            read_judgements(
+                frame,
+                item=item,
+                label=label or (),
+                annotator=annotator,
+                classes=classes,
+                missing=missing,
+                unknown=unknown,
+                duplicates=duplicates,
+            )
         )
-        names, entries = judgements.classes, _count(judgements)
     return _matrix(_check_empty(entries, empty), names, sparse)
 
 
-def _count(judgements: Judgements) -> _Entries:
-    """Count equal judgements in the engine; text leaves it as class numbers unless there are very many."""
-    frame, numbers = judgements.frame, judgements.numbers
-    if len(numbers) <= _MOST_COMPARISONS and not frame.collect_schema()["label"].is_integer():
-        frame, numbers = frame.with_columns(value_of_label(numbers).alias("label")), {j: j for j in numbers.values()}
-    counted = collect(frame.group_by("item", "label").agg(nw.len().alias("n_rows")))
-    labels, places = distinct(column_values(counted["label"]))
-    parts = [column_values(counted["item"])]
+def _count_clean(
+    frame: Frame, item: str, label: Any, annotator: str | None, classes: Sequence[Any] | None, in_memory: bool
+) -> tuple[tuple[Any, ...], _Entries] | None:
+    """Count a table of judgements in one pass; None where anything in it needs a closer look."""
+    if annotator is not None or not isinstance(label, str):
+        return None
+    picked = pick(frame, {"item": item, "label": label})
+    kind = picked.collect_schema()["label"]
+    if not (kind.is_integer() or isinstance(kind, nw.String)):
+        return None
+    # Rows that are in memory are added up faster than a group-by finds the groups.
+    counted = collect(picked if in_memory else picked.group_by("item", "label").agg(nw.len().alias("n_rows")))
+    if len(counted) == 0 or counted["item"].null_count() or counted["label"].null_count():
+        return None
+    labels, places = number_values(counted["label"])
+    names = tuple(labels.tolist()) if classes is None else check_classes(classes)
+    numbers = {name: j for j, name in enumerate(names)}
+    if len(names) < 2 or not numbers.keys() >= set(labels.tolist()):
+        return None
+    n_rows = np.ones(len(counted), dtype=np.int64) if in_memory else column_values(counted["n_rows"])
+    codes = np.array([numbers[value] for value in labels.tolist()], dtype=np.int64)
+    return names, _Entries(*number_values(counted["item"]), codes[places], n_rows)
+
+
+def _count(judgements: Judgements) -> tuple[tuple[Any, ...], _Entries]:
+    """Count equal judgements in the engine."""
+    counted = collect(judgements.frame.group_by("item", "label").agg(nw.len().alias("n_rows")))
+    labels, places = number_values(counted["label"])
+    judged = counted.select("item")
     if judgements.every_item is not None:
         every = judgements.every_item.group_by("item").agg(nw.len().alias("n_rows"))
-        parts.append(column_values(collect(every)["item"]))
-    items, rows = distinct(np.concatenate(parts))
-    codes = np.array([numbers[label] for label in labels.tolist()], dtype=np.int64)
-    return _Entries(items, rows[: len(counted)], codes[places], column_values(counted["n_rows"]))
+        judged = nw.concat([judged, collect(every).select("item")])
+    items, rows = number_values(judged["item"])
+    codes = np.array([judgements.numbers[label] for label in labels.tolist()], dtype=np.int64)
+    return judgements.classes, _Entries(items, rows[: len(counted)], codes[places], column_values(counted["n_rows"]))
 
 
 def _class_columns(columns: Sequence[str] | Mapping[Any, str]) -> dict[Any, str]:
@@ -239,5 +270,5 @@ def _matrix(entries: _Entries, classes: tuple[Any, ...], sparse: bool | None) ->
         counts: Counts = scipy_sparse.csr_array((entries.counts, (entries.rows, entries.codes)), shape=shape)
     else:
         counts = np.zeros(shape, dtype=np.int64)
-        counts[entries.rows, entries.codes] = entries.counts
+        np.add.at(counts.reshape(-1), entries.rows * shape[1] + entries.codes, entries.counts)
     return LabelCounts(entries.items, classes, counts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +25,8 @@ from hocal.snapshots import compress
 __all__ = ["CellStatistics", "Histogram", "align_counts", "rank_classes"]
 
 _UNIT = 2.0**32  # a prediction is summed in units of 2**-32
+_BLOCK = 1 << 20  # numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
+_CODE_LIMIT = 1 << 62
 
 IntArray = NDArray[np.int64]
 Array = NDArray[np.float64]
@@ -38,6 +42,10 @@ class Histogram(NamedTuple):
     @classmethod
     def of(cls, cells: NDArray[Any], counts: Counts, multiplicity: IntArray | None = None) -> Histogram:
         """Count equal rows; the result does not depend on the order or the grouping of the input."""
+        if multiplicity is None and isinstance(counts, np.ndarray):
+            spans = (counts.max(axis=0) + 1).tolist()
+            if math.prod(spans) * (int(cells.max()) + 1) < _CODE_LIMIT:
+                return cls(*_count_codes(cells, counts, spans))
         packed = compress(_join_columns(cells, counts))
         table = packed.unique
         weight = None if multiplicity is None else multiplicity.astype(np.float64)  # exact up to 2**53 items
@@ -221,32 +229,49 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
     [[2, 0, 1]]
     """
     if isinstance(counts, np.ndarray):
-        return np.take_along_axis(counts, rank_classes(probabilities), axis=1)
-    # Only labelled classes need a rank, so sort row by row in blocks instead of all at once.
+        aligned = np.empty_like(counts)
+        for block in _blocks(probabilities):
+            aligned[block] = np.take_along_axis(counts[block], rank_classes(probabilities[block]), axis=1)
+        return aligned
+    # Only labelled classes need a rank.
     ranks, rows = np.empty(counts.nnz, dtype=np.int64), np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    step = max((1 << 22) // counts.shape[1], 1)
-    for start in range(0, counts.shape[0], step):
-        order = rank_classes(probabilities[start : start + step])
+    for block in _blocks(probabilities):
+        order = rank_classes(probabilities[block])
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
-        entries = slice(counts.indptr[start], counts.indptr[min(start + step, counts.shape[0])])
-        ranks[entries] = rank[rows[entries] - start, counts.indices[entries]]
+        entries = slice(counts.indptr[block.start], counts.indptr[block.stop])
+        ranks[entries] = rank[rows[entries] - block.start, counts.indices[entries]]
     return sparse.csr_array((counts.data, (rows, ranks)), shape=counts.shape)
+
+
+def _blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
+    """Yield the slices of items that are sorted at a time."""
+    n_items, n_classes = probabilities.shape
+    step = min(max(_BLOCK // n_classes, fewest), _BLOCK)
+    return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
 
 
 def _sum_predictions(probabilities: Array, cells: NDArray[np.intp], n_cells: int) -> IntArray:
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
-    units = np.floor(-np.sort(-probabilities, axis=1) * _UNIT)
-    # A float sum of these integers is exact while it stays below 2**53, for two million items at once.
-    step, total = 1 << 20, np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
-    for start in range(0, len(units), step):
-        block = slice(start, start + step)
+    total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
+    for block in _blocks(probabilities, fewest=n_cells):  # each block costs a pass over the cells
+        units = np.floor(-np.sort(-probabilities[block], axis=1) * _UNIT)
+        n_items = len(units)
         membership = sparse.csr_array(
-            (np.ones(len(cells[block])), cells[block], np.arange(len(cells[block]) + 1)),
-            shape=(len(cells[block]), n_cells),
+            (np.ones(n_items), cells[block], np.arange(n_items + 1)), shape=(n_items, n_cells)
         )
-        total += (membership.T @ units[block]).astype(np.int64)
+        total += (membership.T @ units).astype(np.int64)  # a float sum of integers, exact below 2**53
     return total
+
+
+def _count_codes(
+    cells: NDArray[Any], counts: IntArray, spans: Sequence[int]
+) -> tuple[NDArray[np.intp], IntArray, IntArray]:
+    """Count equal rows by integers that order like (cell, *row), whose digits the rows are read from again."""
+    places = np.array([math.prod(spans[j + 1 :]) for j in range(len(spans))], dtype=np.int64)
+    codes, multiplicity = np.unique(counts @ places + cells * math.prod(spans), return_counts=True)
+    rows = codes[:, None] // places % np.array(spans)
+    return (codes // math.prod(spans)).astype(np.intp), rows, multiplicity.astype(np.int64)
 
 
 def _join_columns(cells: NDArray[Any], counts: Counts) -> Counts:
