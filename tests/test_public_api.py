@@ -45,6 +45,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         hocal.nothing  # noqa: B018
 
 
+def test_a_module_that_was_not_imported_says_so() -> None:
+    finished = subprocess.run([sys.executable, "-c", "import hocal; hocal.plot"], capture_output=True, text=True)
+
+    assert "module 'hocal' has no attribute 'plot' before `import hocal.plot`" in finished.stderr
+
+
 @pytest.mark.parametrize("name", hocal.__all__)
 def test_public_name_has_a_docstring_with_a_running_example(name: str) -> None:
     """Doctests run the example; here it must exist and use the package the way users import it."""

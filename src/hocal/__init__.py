@@ -96,7 +96,10 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'hocal' has no attribute {name!r}")
+        from importlib.util import find_spec
+
+        remedy = f" before `import hocal.{name}`" if find_spec(f"hocal.{name}") else ""
+        raise AttributeError(f"module 'hocal' has no attribute {name!r}{remedy}")
     value = getattr(import_module(f"hocal.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value
