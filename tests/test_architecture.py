@@ -7,6 +7,7 @@ import pytest
 
 FLOW = [
     "_files",
+    "_flows",
     "_frames",
     "_html",
     "_tables",

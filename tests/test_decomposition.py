@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -238,6 +239,46 @@ def test_many_atoms_are_decomposed_like_few() -> None:
     plain = special.entr(p.mean(axis=1)).sum(axis=-1) - special.entr(p).sum(axis=-1).mean(axis=1)
 
     np.testing.assert_allclose(decompose(Mixtures.from_ensemble(p)).epistemic, plain, atol=1e-12)
+
+
+# Ensembles in float32
+
+
+@pytest.mark.parametrize("shape", [(200, 5, 10), (50, 30, 100), (20, 5, 1000), (10, 800, 10), (3, 20_000, 2)], ids=str)
+def test_a_float32_ensemble_has_the_parts_of_a_float64_one_to_1e_6(shape: tuple[int, int, int]) -> None:
+    p = np.random.default_rng(0).dirichlet(np.full(shape[2], 0.3), shape[:2]).astype(np.float32)
+    single, double = (decompose(Mixtures.from_ensemble(x)).as_dict() for x in (p, p.astype(np.float64)))
+
+    for name, part in double.items():
+        np.testing.assert_allclose(single[name], part, rtol=0, atol=1e-6, err_msg=name)
+
+
+@each_kind
+@each_entropy
+def test_every_entropy_takes_float32(entropy: Entropy, kind: Any) -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(3), (20, 4)).astype(np.float32)
+    single, double = (decompose(Mixtures.from_ensemble(x), entropy, kind=kind) for x in (p, p.astype(np.float64)))
+
+    np.testing.assert_allclose(single.epistemic, double.epistemic, rtol=0, atol=1e-6)
+
+
+def test_certain_members_in_float32_have_no_uncertainty() -> None:
+    parts = decompose(Mixtures.from_ensemble(np.eye(3, dtype=np.float32)[:, None]))
+
+    assert [part.tolist() for part in parts.as_dict().values()] == [[0, 0, 0]] * 3
+
+
+@pytest.mark.parametrize(("dtype", "writeable", "copies"), [("f4", True, 1), ("f8", True, 1), ("f8", False, 0)])
+def test_an_ensemble_is_copied_at_most_once(dtype: str, writeable: bool, copies: int) -> None:
+    """Where its owner could change it later."""
+    p = np.full((20_000, 10, 20), 0.05, dtype=dtype)
+    p.flags.writeable = writeable
+    tracemalloc.start()
+    decompose(Mixtures.from_ensemble(p))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < (copies + 0.2) * p.nbytes
 
 
 # A panel of annotators (spec 3.8)

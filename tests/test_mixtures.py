@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 import reference
-from hocal import Mixtures
+from hocal import Mixtures, SnapshotCalibrator, TopLabelPartition, calibration_error, decompose, predict_set
 from hocal.entropy import Shannon
 from hocal.snapshots import enumerate_snapshots
 from strategies import count_matrices, label_distributions, mixtures, seeds
@@ -372,6 +373,94 @@ def test_an_empty_mixture_at_the_end_does_not_disturb_the_others() -> None:
     np.testing.assert_array_equal(m.mean(), [[np.nan, np.nan], [0.75, 0.25]])
 
 
+# Mixtures on one common set of points, or in float32
+
+
+def vertices() -> Mixtures:
+    """Return shared points on the boundary, each item with its own weights."""
+    return Mixtures.from_vertices(np.random.default_rng(3).dirichlet([0.5, 1, 2], size=8))[[0, 5, 5, 2, 7, 7, 7, 1]]
+
+
+def calibrated() -> Mixtures:
+    """Return shared points inside the simplex, as a calibrator makes them."""
+    generator = np.random.default_rng(3)
+    p = generator.dirichlet([0.5, 1, 2], size=60)
+    fitted = SnapshotCalibrator(TopLabelPartition(3)).fit(p, generator.multinomial(4, p))
+    return fitted.cell_mixtures_[[0, 5, 5, 2, 7, 7, 7, 1]]
+
+
+def single() -> Mixtures:
+    """Return an ensemble in float32, which is stored as it is."""
+    return Mixtures.from_ensemble(np.random.default_rng(3).dirichlet([0.5, 1, 2], size=(8, 5)).astype(np.float32))
+
+
+CELLS = [0, 0, 1, 1, 1, 3, 3, 3]  # the third has no items
+COUNTS = np.random.default_rng(4).multinomial(3, [0.2, 0.3, 0.5], size=8)
+
+
+@pytest.mark.parametrize("make", [vertices, calibrated, single])
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda m: m.mean(), id="mean"),
+        pytest.param(lambda m: m.expect(lambda p: p**2), id="expect"),
+        pytest.param(lambda m: m.expect(lambda p: p[:, :, None] * p[:, None]), id="expect a matrix"),
+        pytest.param(lambda m: m.moments(3), id="moments"),
+        pytest.param(lambda m: m.snapshot_distribution(2), id="snapshot_distribution"),
+        pytest.param(lambda m: m.project(3).mean(), id="project"),
+        pytest.param(lambda m: m.sample(random_state=0), id="sample"),
+        pytest.param(lambda m: m.draw(5, random_state=0), id="draw"),
+        pytest.param(lambda m: m.log_likelihood(COUNTS), id="log_likelihood"),
+        pytest.param(lambda m: m[2:5].mean(), id="index"),
+        pytest.param(lambda m: m.stored().mean(), id="stored"),
+        pytest.param(lambda m: m.points_at(slice(2, 11, 3)), id="a slice of atoms"),
+        pytest.param(lambda m: m.points_at(np.array([11, 0, 4])), id="chosen atoms"),
+        pytest.param(lambda m: decompose(m, panel_size=3).aleatoric, id="panel"),
+        pytest.param(lambda m: predict_set(m).centres.mean(), id="heaviest atoms"),
+        pytest.param(lambda m: predict_set(m, shape="ball").radius, id="ball"),
+        pytest.param(lambda m: predict_set(m).expand(0.3).contains(m.mean()), id="contains"),
+        pytest.param(lambda m: calibration_error(m, COUNTS, cells=CELLS, random_state=0).per_cell, id="calibration"),
+    ],
+)
+def test_results_do_not_depend_on_how_points_are_stored(
+    make: Callable[[], Mixtures], use: Callable[[Mixtures], Any]
+) -> None:
+    """Once for all mixtures, or in float32, or for each mixture in float64."""
+    m = make()
+    plain = Mixtures(m.points, m.weights, m.offsets, m.index)
+
+    np.testing.assert_allclose(use(m), use(plain), rtol=0, atol=1e-12)
+
+
+def test_a_function_meets_each_shared_point_once() -> None:
+    met: list[Array] = []
+    Mixtures.from_vertices(np.full((1000, 4), 0.25)).expect(lambda p: met.append(p) or p)  # type: ignore[func-returns-value]
+
+    assert np.concatenate(met).tolist() == np.eye(4).tolist()
+
+
+def test_shared_points_take_the_memory_of_one_copy() -> None:
+    """A hundred classes and 20,000 items would repeat 1.6 GB of vertices."""
+    p = np.full((20_000, 100), 0.01)
+    p.flags.writeable = False
+    tracemalloc.start()
+    decompose(Mixtures.from_vertices(p))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 4 * p.nbytes
+
+
+def test_points_are_float64_whatever_was_given() -> None:
+    assert single().points.dtype == single().points_at(slice(2)).dtype == np.float64
+
+
+def test_points_of_one_owner_are_handed_out_without_a_copy() -> None:
+    m = two_worlds()
+
+    assert m.points is m.points
+
+
 # Indexing
 
 
@@ -416,10 +505,11 @@ def test_items_must_be_picked_along_one_axis() -> None:
 # Immutability
 
 
+@pytest.mark.parametrize("make", [two_worlds, vertices, single])
 @pytest.mark.parametrize("name", ["points", "weights", "offsets", "index"])
-def test_arrays_are_read_only(name: str) -> None:
+def test_arrays_are_read_only(make: Callable[[], Mixtures], name: str) -> None:
     with pytest.raises(ValueError, match="read-only"):
-        getattr(two_worlds(), name)[0] = 0
+        getattr(make(), name)[0] = 0
 
 
 @pytest.mark.parametrize("name", ["points", "weights", "offsets", "index"])
@@ -439,6 +529,24 @@ def test_changing_the_input_later_does_not_change_the_mixture() -> None:
     p = np.array([[0.5, 0.5]])
     m = Mixtures.from_points(p)
     p[0] = [1, 0]
+
+    assert m.mean().tolist() == [[0.5, 0.5]]
+
+
+class Table:
+    """An owner of memory that hands out views, as tensors and dataframes do."""
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.data[:]
+
+
+def test_changing_a_table_later_does_not_change_the_mixture() -> None:
+    table = Table(np.array([[0.5, 0.5]]))
+    m = Mixtures.from_points(table)  # type: ignore[arg-type]
+    table.data[0] = [1, 0]
 
     assert m.mean().tolist() == [[0.5, 0.5]]
 

@@ -49,6 +49,26 @@ def test_a_loaded_calibrator_can_be_added_to(tmp_path: Path) -> None:
     assert loaded.statistics_.n_items.sum() == 400
 
 
+def test_points_that_all_cells_share_are_written_once(tmp_path: Path) -> None:
+    calibrator = fitted(method="deconvolved")
+    hocal.save(calibrator, tmp_path / "model.hocal")
+
+    n_points = len(calibrator.cell_mixtures_.points) // calibrator.statistics_.n_cells
+    assert load_file(tmp_path / "model.hocal")["mixtures.points"].shape == (n_points, 3)
+
+
+def test_a_file_that_repeats_the_points_of_each_cell_is_read(tmp_path: Path) -> None:
+    """As every file did once."""
+    calibrator = fitted(method="deconvolved")
+    m = calibrator.cell_mixtures_
+    calibrator.cell_mixtures_ = hocal.Mixtures(m.points, m.weights, m.offsets, m.index)
+    hocal.save(calibrator, tmp_path / "model.hocal")
+
+    loaded = hocal.load(tmp_path / "model.hocal")
+
+    assert (loaded.predict_proba(PREDICTIONS) == calibrator.predict_proba(PREDICTIONS)).all()
+
+
 def test_sparse_counts_survive(tmp_path: Path) -> None:
     calibrator = hocal.SnapshotCalibrator(method="empirical").fit(PREDICTIONS, sparse.csr_array(COUNTS))
     hocal.save(calibrator, tmp_path / "model.hocal")

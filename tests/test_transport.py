@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
@@ -31,6 +32,13 @@ def lattice(seed: int, n_items: int, k: int, n_classes: int = 4) -> NDArray[np.i
 
 def weighted(points: Array, weights: Array) -> Mixtures:
     return Mixtures(points, weights, offsets=[0, len(points)], index=[0])
+
+
+def joined(each: list[Mixtures]) -> Mixtures:
+    """Store several mixtures in one batch."""
+    offsets = np.cumsum([0, *(len(m.weights) for m in each)])
+    points, weights = (np.concatenate(arrays) for arrays in zip(*((m.points, m.weights) for m in each), strict=True))
+    return Mixtures(points, weights, offsets, index=np.arange(len(each)))
 
 
 @st.composite
@@ -154,6 +162,37 @@ def test_two_classes_agree_with_the_same_mixtures_and_an_unused_third_class() ->
     np.testing.assert_allclose(two, three, atol=1e-12)
 
 
+@pytest.mark.parametrize(("n_a", "n_b"), [(4, 5), (15, 14), (15, 15), (40, 38), (40, 40), (150, 150)])
+def test_cells_of_any_size_agree_with_network_simplex_on_their_raw_samples(n_a: int, n_b: int) -> None:
+    """Small cells are solved together, and samples of equal size by assignment."""
+    a, b = lattice(0, 7 * n_a, 9), lattice(1, 7 * n_b, 9)
+    first, second = (Mixtures.from_snapshots(x, np.arange(len(x)) % 7).stored() for x in (a, b))
+    raw = [ot.emd2([], [], cdist(a[i::7] / 9, b[i::7] / 9, "cityblock")) for i in range(7)]
+    np.testing.assert_allclose(wasserstein(first, second), raw, atol=1e-12)
+
+
+def test_ensembles_of_equal_size_agree_with_the_best_assignment() -> None:
+    a, b = dirichlet(0, 6, 30), dirichlet(1, 6, 30)
+    costs = [cdist(x, y, "cityblock") for x, y in zip(a, b, strict=True)]
+    best = [cost[linear_sum_assignment(cost)].mean() for cost in costs]
+    np.testing.assert_allclose(wasserstein(*map(Mixtures.from_ensemble, (a, b))), best, atol=1e-14)
+
+
+def test_masses_that_are_nearly_equal_units_are_not_rounded() -> None:
+    a, b = dirichlet(0, 12), dirichlet(1, 12)
+    stray = np.full(12, 1 / 12) + np.linspace(-1e-6, 1e-6, 12)
+    raw = ot.emd2(stray, np.full(12, 1 / 12), cdist(a, b, "cityblock"))
+    assert wasserstein(weighted(a, stray), weighted(b, np.full(12, 1 / 12)))[0] == pytest.approx(raw, abs=1e-13)
+
+
+def test_many_classes_with_few_labels_each_agree_with_network_simplex() -> None:
+    """Distances are summed over shared classes."""
+    a, b = (lattice(seed, 160, 3, n_classes=200) for seed in (0, 1))
+    raw = ot.emd2([], [], cdist(a / 3, b / 3, "cityblock"))
+    value = wasserstein(Mixtures.from_snapshots(a)[0], Mixtures.from_snapshots(b)[0])[0]
+    assert value == pytest.approx(raw, abs=1e-12)
+
+
 @pytest.mark.parametrize("concentration", [0.1, 1.0])
 @pytest.mark.parametrize(("n_a", "n_b"), [(400, 350), (12_000, 9)])
 def test_large_supports_agree_with_network_simplex(n_a: int, n_b: int, concentration: float) -> None:
@@ -167,8 +206,8 @@ def test_large_supports_agree_with_network_simplex(n_a: int, n_b: int, concentra
 def test_large_supports_are_exact_when_screening_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = (Mixtures.from_snapshots(lattice(seed, 1000, 30, n_classes=10))[0] for seed in (0, 1))
     screened = wasserstein(a, b)[0]
-    monkeypatch.setattr("hocal.transport._ARCS_PER_ATOM", 0)
-    monkeypatch.setattr("hocal.transport._MAX_ROUNDS", 1)
+    monkeypatch.setattr("hocal._flows._ARCS_PER_ATOM", 0)
+    monkeypatch.setattr("hocal._flows._MAX_ROUNDS", 1)
     assert wasserstein(a, b)[0] == pytest.approx(screened, abs=1e-9)
 
 
@@ -188,6 +227,28 @@ def test_length_one_is_compared_with_every_item(n_classes: int) -> None:
     a = Mixtures.from_ensemble(dirichlet(0, 1, 5, n_classes=n_classes))
     b = Mixtures.from_ensemble(dirichlet(1, 6, 5, n_classes=n_classes))
     np.testing.assert_allclose(wasserstein(a, b), [wasserstein(a, b[i])[0] for i in range(6)], atol=1e-12)
+
+
+def test_batches_hold_pairs_of_every_kind() -> None:
+    """Equal, one atom on a side, small, uniform and large, in one call and one by one."""
+    sides = [([1], [1]), ([9], [1]), ([1], [9]), ([2, 3], [4, 1]), ([5] * 12, [5] * 12), ([1] * 30, [2] * 29)]
+    pairs = [
+        tuple(weighted(dirichlet(i + j, len(side)), np.array(side) / sum(side)) for j, side in enumerate(both))
+        for i, both in enumerate(sides)
+    ]
+    pairs.insert(2, (pairs[-1][0], pairs[-1][0]))
+    together = [joined([pair[j] for pair in pairs]) for j in (0, 1)]
+    one_by_one = [wasserstein(*pair)[0] for pair in pairs]
+    np.testing.assert_allclose(wasserstein(*together), one_by_one, atol=1e-13)
+    bounds = [wasserstein_interval(*pair, resolution=3) for pair in pairs]
+    np.testing.assert_allclose(wasserstein_interval(*together, resolution=3), np.hstack(bounds), atol=1e-12)
+
+
+def test_batches_beyond_one_block_are_exact() -> None:
+    a, b = (dirichlet(seed, 2500, 2, n_classes=3) for seed in (0, 1))
+    costs = np.abs(a[:, :, None] - b[:, None]).sum(axis=-1)
+    expected = np.minimum(costs[:, 0, 0] + costs[:, 1, 1], costs[:, 0, 1] + costs[:, 1, 0]) / 2
+    np.testing.assert_allclose(wasserstein(*map(Mixtures.from_ensemble, (a, b))), expected, atol=1e-12)
 
 
 def test_two_class_batches_beyond_one_block_are_exact() -> None:
@@ -252,9 +313,16 @@ def test_atoms_of_negligible_mass_do_not_disturb_the_network_simplex(n_atoms: in
 
 
 def test_a_failed_network_simplex_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocal.transport._MAX_PIVOTS", 1)
-    a, b = (Mixtures.from_ensemble(dirichlet(seed, 1, 20)) for seed in (0, 1))
-    with pytest.raises(RuntimeError, match="optimal transport of 20 x 20 atoms failed: numItermax reached"):
+    monkeypatch.setattr("hocal._flows._MAX_PIVOTS", 1)
+    a, b = Mixtures.from_ensemble(dirichlet(0, 1, 20)), Mixtures.from_ensemble(dirichlet(1, 1, 19))
+    with pytest.raises(RuntimeError, match="optimal transport of 20 x 19 atoms failed: numItermax reached"):
+        wasserstein(a, b)
+
+
+def test_a_network_simplex_that_fails_on_several_pairs_together_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hocal._flows._MAX_PIVOTS", 1)
+    a, b = Mixtures.from_ensemble(dirichlet(0, 3, 5)), Mixtures.from_ensemble(dirichlet(1, 3, 4))
+    with pytest.raises(RuntimeError, match="optimal transport of 15 x 12 atoms failed: numItermax reached"):
         wasserstein(a, b)
 
 
@@ -297,6 +365,13 @@ def test_interval_of_two_classes_is_exact() -> None:
 def test_interval_of_equal_mixtures_is_zero() -> None:
     a = Mixtures.from_ensemble(dirichlet(0, 2, 9))
     assert np.array(wasserstein_interval(a, a, resolution=3)).tolist() == [[0, 0], [0, 0]]
+
+
+def test_interval_of_mixtures_that_differ_by_round_off_is_nearly_zero() -> None:
+    """The mass that one atom lacks is found on two others, where it is too small to count."""
+    points = dirichlet(0, 3)
+    a, b = weighted(points[:1], np.ones(1)), weighted(points, np.array([1 - 1.8e-14, 0.9e-14, 0.9e-14]))
+    np.testing.assert_allclose(wasserstein_interval(a, b, resolution=3), 0, atol=1e-13)
 
 
 def test_interval_of_an_empty_mixture_is_unknown() -> None:

@@ -101,6 +101,19 @@ def test_a_distribution_over_other_classes_is_refused() -> None:
         check_simplex([0.5, 0.5], "p", n_classes=3)
 
 
+def test_float32_probabilities_of_many_classes_are_summed_exactly() -> None:
+    """In float32 their sum strays by 1.7e-5."""
+    check_simplex(np.full((2, 100_000), 1e-5, dtype=np.float32), keep_single=True)
+
+
+@pytest.mark.parametrize(("value", "rule"), [(-0.5, "be non-negative numbers"), (0.25, "sum to 1 over the classes")])
+def test_what_is_wrong_far_down_is_found(value: float, rule: str) -> None:
+    p = np.full((200_000, 2), 0.5)
+    p[150_000, 1] = value
+    with refused(f"`p` must {rule}, got {-0.5 if value < 0 else 0.75} in row 150000."):
+        check_simplex(p, "p")
+
+
 def test_float32_softmax_over_a_thousand_classes_is_accepted() -> None:
     logits = np.random.default_rng(0).normal(scale=5, size=(200, 1000)).astype(np.float32)
     exponentials = np.exp(logits)

@@ -11,25 +11,33 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 SUM_TOLERANCE = 1e-5  # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
+BLOCK = 1 << 19  # bytes of a block of work, which stay in the cache of one core
 
 Counts: TypeAlias = "NDArray[np.int64] | sparse.csr_array"
 
 
-def check_array(values: ArrayLike, name: str, *, ndim: int | None = None) -> NDArray[np.float64]:
-    """Return `values` as a non-empty float64 array of numbers."""
+def check_array(
+    values: ArrayLike, name: str, *, ndim: int | None = None, keep_single: bool = False
+) -> NDArray[np.float64]:
+    """Return `values` as a non-empty float64 array of numbers; `keep_single` leaves float32 as it is."""
     array = _as_numbers(values, name)
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"`{name}` must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}.")
     if array.size == 0:
         raise ValueError(f"`{name}` must not be empty, got shape {array.shape}.")
-    return array.astype(np.float64, copy=False)
+    return array if keep_single and array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
 def check_simplex(
-    probabilities: ArrayLike, name: str = "probabilities", *, ndim: int | None = None, n_classes: int | None = None
+    probabilities: ArrayLike,
+    name: str = "probabilities",
+    *,
+    ndim: int | None = None,
+    n_classes: int | None = None,
+    keep_single: bool = False,
 ) -> NDArray[np.float64]:
     """Return `probabilities` as float64 after checking that its last axis holds label distributions."""
-    array = check_array(probabilities, name, ndim=ndim)
+    array = check_array(probabilities, name, ndim=ndim, keep_single=keep_single)
     if array.ndim == 0 or array.shape[-1] < 2:
         raise ValueError(
             f"`{name}` must have at least two classes on its last axis, got shape {array.shape}. "
@@ -37,13 +45,27 @@ def check_simplex(
         )
     if n_classes is not None and array.shape[-1] != n_classes:
         raise ValueError(f"`{name}` must have {n_classes} classes on its last axis, got {array.shape[-1]}.")
-    if not array.min() >= 0:  # also true when a NaN is present
-        _refuse(array, ~(array >= 0), f"`{name}` must be non-negative numbers")
-    strays = np.abs(array @ np.ones(array.shape[-1]) - 1)
-    if not strays.max() <= SUM_TOLERANCE:
-        sums = array.sum(axis=-1)
-        _refuse(sums, ~(strays <= SUM_TOLERANCE), f"`{name}` must sum to 1 over the classes", "Normalise it first.")
+    rows = array.reshape(1, -1) if array.ndim == 1 else array
+    height = max(BLOCK // rows[0].nbytes, 1)
+    for start in range(0, len(rows), height):
+        _check_distributions(rows[start : start + height], array, name)
     return array
+
+
+def _check_distributions(block: NDArray[Any], array: NDArray[Any], name: str) -> None:
+    """Refuse an array of label distributions for what is wrong in a block of it."""
+    if not block.min() >= 0:  # also true when a NaN is present
+        _refuse(array, ~(array >= 0), f"`{name}` must be non-negative numbers")
+    n_classes = block.shape[-1]
+    sums = block.reshape(-1, n_classes) @ np.ones(n_classes, block.dtype)  # faster than a sum over a short axis
+    if not np.abs(sums - 1).max() <= SUM_TOLERANCE and _stray(block).any():  # a sum in float32 may stray by rounding
+        exact = array.sum(axis=-1, dtype=np.float64)
+        _refuse(exact, _stray(array), f"`{name}` must sum to 1 over the classes", "Normalise it first.")
+
+
+def _stray(array: NDArray[Any]) -> NDArray[np.bool_]:
+    strays: NDArray[np.float64] = np.abs(array.sum(axis=-1, dtype=np.float64) - 1)
+    return ~(strays <= SUM_TOLERANCE)
 
 
 def check_weights(weights: ArrayLike, name: str = "weights") -> NDArray[np.float64]:

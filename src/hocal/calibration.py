@@ -258,7 +258,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
                 mean_prediction=statistics.mean_prediction,
             )
         n_cells = len(fit.weights)
-        mixtures = Mixtures._regular(np.tile(fit.atoms, (n_cells, 1)), fit.weights.reshape(-1), n_cells)
+        mixtures = Mixtures._regular(fit.atoms, fit.weights.reshape(-1), n_cells)
         return mixtures, fit.source, {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
 
     def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Cells]:
@@ -396,5 +396,7 @@ def _unalign(mixtures: Mixtures, ranking: NDArray[np.intp]) -> Mixtures:
             "Predict in batches; decompose, predict_proba and calibration_error need no mixture an item."
         )
     points = np.empty((len(row), mixtures.n_classes))
-    np.put_along_axis(points, pairs[row, 1:], mixtures.points[atom], axis=1)
+    for block in mixtures.blocks(pairs[:, 0]):
+        own = slice(*offsets[[block.start, min(block.stop, len(pairs))]])
+        np.put_along_axis(points[own], pairs[row[own], 1:], mixtures.points_at(atom[own]), axis=1)
     return Mixtures._trusted(points, mixtures.weights[atom], offsets, packed.inverse)

@@ -27,6 +27,8 @@ __all__ = ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"]
 Array = NDArray[np.float64]
 Kind = Literal["mutual-information", "reverse", "total"]
 KINDS: tuple[Kind, ...] = ("mutual-information", "reverse", "total")
+_MAX_BLOCK = 1 << 20  # numbers of an item that are worked on at once
+_MAX_SINGLE = 1000  # members whose mean is taken in float32; over more, it would lose digits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,10 +202,11 @@ def decompose(
         )
     check_choice(kind, "kind", KINDS)
     measure = get_entropy(entropy, base=base)
-    inner = partial(measure.value, check_input=False) if panel_size is None else _panel_value(measure, panel_size, kind)
+    panel = None if panel_size is None else _panel_value(measure, panel_size, kind)
     stored = mixtures.stored()  # work once for each distinct mixture, then hand out to items
-    predictive = measure.value(stored.mean(), check_input=False)
-    aleatoric = stored.expect(inner)
+    predictive, aleatoric = _split(stored, measure)
+    if panel is not None:
+        aleatoric = stored.expect(panel)
     epistemic = np.maximum(predictive - aleatoric, 0)  # Jensen: negative only by rounding
     if kind != "mutual-information":
         reverse = np.maximum(_reverse_loss(stored, measure) - predictive, 0)
@@ -267,6 +270,22 @@ def _decompose_tensor(
     return decompose_members(members, entropy, base=base, kind=kind)
 
 
+def _split(stored: Mixtures, measure: Entropy) -> tuple[Array, Array]:
+    """Return G(E p) and E G(p) of each stored mixture, in one pass over members of an ensemble."""
+    value = partial(measure.value, check_input=False)
+    if not 0 < stored._n_members * stored.n_classes <= _MAX_BLOCK:
+        return value(stored.mean()), stored.expect(value)
+    predictive, aleatoric = np.empty((2, stored.n_mixtures))
+    for block, weights, members in stored._stacks():
+        exact = len(members[0]) > _MAX_SINGLE or not isinstance(measure, Separable)
+        points = members.astype(np.float64 if exact else members.dtype, copy=False)
+        values = value(points.reshape(-1, stored.n_classes)).reshape(weights.shape)
+        aleatoric[block] = np.einsum("ma,ma->m", weights, values)
+        mean = (weights[:, None].astype(points.dtype) @ points)[:, 0]
+        predictive[block] = value(mean.astype(np.float64, copy=False))
+    return predictive, aleatoric
+
+
 def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Array], Array]:
     """Return E G(s / n) for a panel of n labels drawn from p: g becomes its Bernstein polynomial."""
     size = check_integer(panel_size, "panel_size", minimum=1)
@@ -288,7 +307,9 @@ def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Arr
 
 def _reverse_loss(stored: Mixtures, measure: Entropy) -> Array:
     """Return E L(mean||p) for each stored mixture, with its mean repeated at every atom."""
-    means = np.repeat(stored.mean(), np.diff(stored.offsets), axis=0)
-    losses = measure.loss(means, stored.points, check_input=False)
+    means, losses = stored.mean(), np.empty(len(stored.weights))
+    for block in stored.blocks(stored.index):
+        mixture, atom, _ = stored.pairs(stored.index[block])
+        losses[atom] = measure.loss(means[block][mixture], stored.points_at(atom), check_input=False)
     losses[stored.weights == 0] = 0  # an atom without mass has no say, even when its loss is infinite
     return stored.average(losses)

@@ -22,7 +22,7 @@ from hocal._validation import check_array, check_choice, check_integer, check_nu
 
 __all__ = ["Brier", "Custom", "Entropy", "Shannon", "Spherical", "Tsallis", "ZeroOne", "get_entropy"]
 
-_TINY = np.finfo(np.float64).tiny
+_TINY = float(np.finfo(np.float32).tiny)  # vanishes next to a probability that matters, in float32 and float64
 _STEP = 1e-5  # of the one-sided three-point difference: truncation and round-off are both near 1e-10
 
 Array = NDArray[np.float64]
@@ -108,8 +108,7 @@ class Separable(Entropy):
         """Return g(x) for x in [0, 1], elementwise."""
 
     def _value(self, p: Array) -> Array:
-        # A product with ones is several times faster than a sum over a short last axis.
-        return np.asarray(self.component(p) @ np.ones(p.shape[-1]))
+        return _sum(self.component(p))
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,19 @@ class Shannon(Separable):
 
     def component(self, x: Array) -> Array:
         """Return -x log x, 0 at x = 0."""
-        terms = np.maximum(x, _TINY)
-        np.log(terms, out=terms)
-        terms *= x
+        terms = self._x_log_x(x)
         terms *= -self._scale
         terms += 0.0  # turns the -0.0 of a certain label into 0.0
+        return terms
+
+    def _value(self, p: Array) -> Array:
+        return -self._scale * _sum(self._x_log_x(p)) + 0.0
+
+    @staticmethod
+    def _x_log_x(x: Array) -> Array:
+        terms = np.asarray(x + _TINY)  # log 0 becomes finite; several times faster than a maximum
+        np.log(terms, out=terms)
+        terms *= x
         return terms
 
     def _gradient(self, p: Array) -> Array:
@@ -369,6 +376,12 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical)}
     check_choice(entropy, "entropy", kinds)
     return Shannon(base) if entropy == "shannon" else kinds[entropy]()
+
+
+def _sum(terms: Array) -> Array:
+    """Sum over classes: a product with ones is several times faster than a sum over a short last axis."""
+    n_classes = terms.shape[-1]
+    return np.asarray((terms.reshape(-1, n_classes) @ np.ones(n_classes, terms.dtype)).reshape(terms.shape[:-1]))
 
 
 def _check_distance(distance: ArrayLike) -> Array:

@@ -341,12 +341,12 @@ def _predicted_snapshots(
     """
     averages = _cell_averages(mixtures, cells, n_cells)
     n_listed = n_snapshots(k, mixtures.n_classes)
-    if n_listed <= MAX_REFERENCE and n_listed * len(averages.points) <= MAX_WORK:
+    if n_listed <= MAX_REFERENCE and n_listed * len(averages.weights) <= MAX_WORK:
         return averages.project(k)
     repeats = np.repeat(np.arange(len(cells)), -(-MAX_REFERENCE // np.bincount(cells)[cells]))
     drawn = mixtures[repeats].draw(k, random_state=generator)
     sample = Mixtures.from_snapshots(drawn, cells[repeats], n_cells=n_cells)
-    return Mixtures._trusted(sample.points, sample.weights, sample.offsets, np.arange(n_cells))
+    return sample.stored()
 
 
 def _cell_averages(mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
@@ -356,15 +356,16 @@ def _cell_averages(mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int) ->
     row, atom, _ = mixtures.pairs(mixture)
     weights = mixtures.weights[atom] * occurrences[row] / np.bincount(cells)[cell[row]]
     offsets = np.searchsorted(cell[row], np.arange(n_cells + 1))
-    return Mixtures._trusted(mixtures.points[atom], weights, offsets, np.arange(n_cells))
+    support = mixtures._support if mixtures._shared else mixtures.points[atom]
+    return Mixtures._trusted(support, weights, offsets, np.arange(n_cells))
 
 
 def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
     """Return mixtures of k-snapshots after checking that their atoms are such."""
-    counts = mixtures.points * k
+    counts = mixtures._support * k
     strays = np.abs(counts - np.rint(counts)).max(axis=1)
     if strays.max() > 1e-6:
-        atom = mixtures.points[int(strays.argmax())]
+        atom = mixtures._support[int(strays.argmax())]
         raise ValueError(
             f"`k` must be the size of the predicted snapshots, got k={k} and an atom {atom.round(4).tolist()}. "
             "Pass their k, or predictor='mixture' for label distributions."

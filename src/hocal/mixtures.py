@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from hocal._validation import (
+    BLOCK,
     SUM_TOLERANCE,
     check_array,
     check_cells,
@@ -28,7 +29,6 @@ from hocal.snapshots import compress, enumerate_snapshots, log_multiplicity
 
 __all__ = ["Mixtures"]
 
-_BLOCK = 1 << 16  # numbers in a block of work: half a megabyte, which stays in the cache of one core
 _LOG_ZERO = -1e30  # stands for log 0, so that 0 * log 0 is 0; sums below half of it are -inf
 MAX_ATOMS = 20_000_000
 
@@ -43,6 +43,7 @@ class Mixtures:
     and `weights`. Items of one cell share a mixture, so ten million items in a hundred cells cost a
     hundred mixtures. A mixture without atoms belongs to an empty cell: everything computed from it is NaN.
     The arrays are read-only copies; an input array that is read-only already is used without copying.
+    Mixtures that hocal makes on one common set of points store each point once, and compute with it once.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class Mixtures:
     [[0.5, 0.5], [0.5, 0.5]]
     """
 
-    points: Array
+    _support: Array  # (n_points, n_classes): atom a lies at _support[a % n_points], often with n_points = n_atoms
     weights: Array
     offsets: NDArray[np.intp]
     index: NDArray[np.intp]
@@ -87,18 +88,18 @@ class Mixtures:
         items = check_cells(index, np.size(np.asarray(index)), n_cells=len(bounds) - 1, name="index")
         self._set(_own(atoms, points), _own(mass, weights), bounds, _own(items, index))
 
-    def _set(self, points: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]) -> None:
-        arrays = {"points": points, "weights": weights, "offsets": offsets.astype(np.intp, copy=False), "index": index}
-        for name, array in arrays.items():
+    def _set(self, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]) -> None:
+        bounds = offsets.astype(np.intp, copy=False)
+        for name, array in {"_support": support, "weights": weights, "offsets": bounds, "index": index}.items():
             view = array.view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
 
     @classmethod
-    def _trusted(cls, points: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]) -> Mixtures:
-        """Build from arrays that are known to fit together."""
+    def _trusted(cls, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]) -> Mixtures:
+        """Build from arrays that are known to fit together; atoms repeat the points of `support` in turn."""
         mixtures = object.__new__(cls)
-        mixtures._set(points, weights, offsets, index)
+        mixtures._set(support, weights, offsets, index)
         return mixtures
 
     @classmethod
@@ -108,16 +109,17 @@ class Mixtures:
         Parameters
         ----------
         probabilities : array of shape (n_items, n_members, n_classes)
-            Predictions of the members.
+            Predictions of the members. Those in float32 are kept so, and `decompose` computes with them as they
+            are, with an error near 1e-6; all else is computed in float64.
 
         Returns
         -------
         Mixtures
             One mixture an item.
         """
-        p = check_simplex(probabilities, ndim=3)
+        p = check_simplex(probabilities, ndim=3, keep_single=True)
         n_items, n_members, n_classes = p.shape
-        weights = np.full(n_items * n_members, 1 / n_members)
+        weights = np.broadcast_to(np.float64(1 / n_members), n_items * n_members)  # takes no memory
         return cls._regular(_own(p, probabilities).reshape(-1, n_classes), weights, n_items)
 
     @classmethod
@@ -152,7 +154,7 @@ class Mixtures:
             One mixture of certain labels an item.
         """
         p = check_simplex(probabilities, ndim=2)
-        return cls._regular(np.tile(np.eye(p.shape[1]), (len(p), 1)), _own(p, probabilities).reshape(-1), len(p))
+        return cls._regular(np.eye(p.shape[1]), _own(p, probabilities).reshape(-1), len(p))
 
     @classmethod
     def from_dirichlet(cls, alpha: ArrayLike, *, n_atoms: int = 256) -> Mixtures:
@@ -204,9 +206,7 @@ class Mixtures:
         where = check_cells(np.zeros(n_items, np.intp) if cells is None else cells, n_items, n_cells=n_cells)
         packed = compress(checked)
         n_distinct = packed.unique.shape[0]
-        # A cell and a distinct snapshot make one code; sorting it groups the cells.
-        codes, multiplicity = np.unique(where * n_distinct + packed.inverse, return_counts=True)
-        cell, snapshot = np.divmod(codes, n_distinct)
+        cell, snapshot, multiplicity = _count_pairs(where, packed.inverse, n_distinct)
         sizes = np.bincount(cell, minlength=n_cells or 1)
         per_cell = np.bincount(where, minlength=len(sizes))
         rows = check_dense_counts(packed.unique)
@@ -214,19 +214,38 @@ class Mixtures:
         return cls._trusted(points, multiplicity / per_cell[cell], np.concatenate([[0], np.cumsum(sizes)]), where)
 
     @classmethod
-    def _regular(cls, points: Array, weights: Array, n_items: int) -> Mixtures:
-        """Build one mixture an item, all with the same number of atoms."""
-        return cls._trusted(points, weights, np.arange(n_items + 1) * (len(points) // n_items), np.arange(n_items))
+    def _regular(cls, support: Array, weights: Array, n_items: int) -> Mixtures:
+        """Build one mixture an item, all with the same number of atoms: at points of their own, or all at the same."""
+        return cls._trusted(support, weights, np.arange(n_items + 1) * (len(weights) // n_items), np.arange(n_items))
+
+    @property
+    def points(self) -> Array:
+        """Label distributions of the atoms, (n_atoms, n_classes), made at each call where shared or float32."""
+        points = self._support.astype(np.float64, copy=False)
+        if self._shared:
+            points = np.tile(points, (len(self.weights) // len(points), 1))
+        points.flags.writeable = False
+        return points
+
+    @property
+    def _shared(self) -> bool:
+        return len(self._support) < len(self.weights)
 
     @property
     def n_classes(self) -> int:
         """Number of label classes."""
-        return int(self.points.shape[1])
+        return int(self._support.shape[1])
 
     @property
     def n_mixtures(self) -> int:
         """Number of stored mixtures."""
         return len(self.offsets) - 1
+
+    @property
+    def _n_members(self) -> int:
+        """Number of atoms of a mixture at points of its own, where it is the same for all; else 0."""
+        sizes = np.diff(self.offsets)
+        return int(sizes[0]) if len(sizes) and sizes.min() == sizes.max() and not self._shared else 0
 
     def __len__(self) -> int:
         return len(self.index)
@@ -238,21 +257,21 @@ class Mixtures:
             raise IndexError(
                 f"Mixtures have one axis, the items; the index {reprlib.repr(items)} asks for {chosen.ndim}."
             )
-        return Mixtures._trusted(self.points, self.weights, self.offsets, chosen.reshape(-1))
+        return Mixtures._trusted(self._support, self.weights, self.offsets, chosen.reshape(-1))
 
     def __repr__(self) -> str:
         return (
-            f"Mixtures({len(self)} items, {self.n_mixtures} mixtures, {len(self.points)} atoms, "
+            f"Mixtures({len(self)} items, {self.n_mixtures} mixtures, {len(self.weights)} atoms, "
             f"{self.n_classes} classes)"
         )
 
     def stored(self) -> Mixtures:
         """Return the same mixtures with one item for each that is stored."""
-        return Mixtures._trusted(self.points, self.weights, self.offsets, np.arange(self.n_mixtures))
+        return Mixtures._trusted(self._support, self.weights, self.offsets, np.arange(self.n_mixtures))
 
     def mean(self) -> Array:
         """Return each item's mean label distribution, the first-order prediction, as (n_items, n_classes)."""
-        return self.average(self.points)[self.index]
+        return self._average_support(self._support)[self.index]
 
     def expect(self, function: Callable[[Array], ArrayLike]) -> Array:
         """Return the expectation of a function of the label distribution, E[f(p)], for each item.
@@ -267,16 +286,15 @@ class Mixtures:
         ndarray of shape (n_items, ...)
             Expectations; NaN for an empty mixture.
         """
-        rows = max(_BLOCK // self.n_classes, 1)
-        blocks = [self.points[i : i + rows] for i in range(0, len(self.points), rows)]
-        results = [np.asarray(function(block), dtype=np.float64) for block in blocks]
+        rows = max(BLOCK // (8 * self.n_classes), 1)
+        blocks = [self._support[i : i + rows] for i in range(0, len(self._support), rows)]
+        results = [np.asarray(function(block.astype(np.float64, copy=False)), dtype=np.float64) for block in blocks]
         if any(result.shape[:1] != block.shape[:1] for result, block in zip(results, blocks, strict=True)):
             raise ValueError(
                 f"`function` must return one result for each of the {len(blocks[0])} rows it is given, "
                 f"got shape {results[0].shape}. Work over the last axis only."
             )
-        values = np.concatenate(results)
-        return self.average(values)[self.index]
+        return self._average_support(np.concatenate(results))[self.index]
 
     def moments(self, order: int) -> Array:
         """Return the moments E[prod_j p_j^a_j] with exponents a in Y^(order), in enumeration order.
@@ -336,7 +354,7 @@ class Mixtures:
         mass = np.append(0.0, np.cumsum(self.weights))
         first, end = self.offsets[self.index], self.offsets[self.index + 1]
         places = mass[first] + check_random_state(random_state).random(len(self)) * (mass[end] - mass[first])
-        return np.asarray(self.points[np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1)])
+        return self.points_at(np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1))
 
     def draw(self, k: Any, *, random_state: Any = None) -> NDArray[np.int64]:
         """Draw a label distribution from each item's mixture, and k labels from it.
@@ -381,11 +399,11 @@ class Mixtures:
 
     def _pair_log_likelihood(self, mixture: NDArray[Any], rows: NDArray[np.int64]) -> Array:
         """Return log sum_a w_a prod_j p_aj^s_j for pairs of a mixture and a count vector, in blocks."""
-        logs, mass = _safe_log(self.points), _safe_log(self.weights)
+        logs, mass = _safe_log(self._support), _safe_log(self.weights)
         result = np.full(len(rows), np.nan)
         for block in self.blocks(mixture):
             pair, atom, starts = self.pairs(mixture[block])
-            terms = np.einsum("ij,ij->i", rows[block][pair], logs[atom]) + mass[atom]
+            terms = np.einsum("ij,ij->i", rows[block][pair], logs[atom % len(logs)]) + mass[atom]
             result[block] = _segment_logsumexp(terms, starts)
         return result
 
@@ -402,12 +420,12 @@ class Mixtures:
     def _lattice_expectation(self, exponents: NDArray[np.int64], log_factor: Array) -> Array:
         """Return E[factor * prod_j p_j^exponent_j] for each stored mixture and row of exponents."""
         result = np.full((self.n_mixtures, len(exponents)), np.nan)
-        logs = _safe_log(self.points)
-        columns = max(_BLOCK * 16 // max(len(logs), 1), 1)
+        logs = _safe_log(self._support)
+        columns = max(BLOCK * 2 // max(len(logs), 1), 1)
         for start in range(0, len(exponents), columns):
             block = slice(start, start + columns)
             values = np.exp(logs @ exponents[block].T.astype(np.float64) + log_factor[block])
-            result[:, block] = self.average(values)
+            result[:, block] = self._average_support(values)
         return result
 
     def blocks(self, mixture: NDArray[Any], *, size: int = 1 << 19) -> Iterator[slice]:
@@ -423,21 +441,55 @@ class Mixtures:
         row = np.repeat(np.arange(len(mixture)), sizes)
         return row, np.arange(len(row)) + (self.offsets[mixture] - starts[:-1])[row], starts
 
+    def points_at(self, atoms: NDArray[np.intp] | slice) -> Array:
+        """Return the label distributions of some atoms, ``points[atoms]`` without putting all of them together."""
+        if self._shared:
+            chosen = np.arange(*atoms.indices(len(self.weights))) if isinstance(atoms, slice) else atoms
+            return np.asarray(self._support[chosen % len(self._support)])
+        return self._support[atoms].astype(np.float64, copy=False)
+
+    def _stacks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Cut the stored mixtures of an ensemble into blocks with weights (n, m) and points (n, m, n_classes)."""
+        shape = (self.n_mixtures, self._n_members)
+        points, weights = self._support.reshape(*shape, self.n_classes), self.weights.reshape(shape)
+        rows = max(BLOCK // points[0].nbytes, 1)
+        blocks = (slice(start, start + rows) for start in range(0, len(points), rows))
+        return ((block, weights[block], points[block]) for block in blocks)
+
     def average(self, values: Array) -> Array:
         """Return the weighted mean of values given at the atoms, (n_atoms, ...), for each stored mixture."""
-        sizes = np.diff(self.offsets)
-        if len(sizes) and sizes.min() == sizes.max() > 0:  # a matrix product instead of a scan over segments
-            shape = (len(sizes), int(sizes[0]))
-            stacked = values.reshape(*shape, *values.shape[1:])
-            return np.asarray(np.einsum("ma,ma...->m...", self.weights.reshape(shape), stacked))
+        if n_members := self._n_members:  # a matrix product instead of a scan over segments
+            stacked = values.reshape(-1, n_members, *values.shape[1:])
+            return np.asarray(np.einsum("ma,ma...->m...", self.weights.reshape(-1, n_members), stacked))
         weights = self.weights.reshape(-1, *(1,) * (values.ndim - 1))
         return _segment_sum(weights * values, self.offsets)
+
+    def _average_support(self, values: Array) -> Array:
+        """Return the same for values given at the points of the support, (n_points, ...)."""
+        if not self._shared:
+            return self.average(values)
+        rounds = self.weights.reshape(-1, len(values))  # a mixture goes through the support once or several times
+        return np.tensordot(_segment_sum(rounds, self.offsets // len(values)), values, axes=1)
 
 
 def _own(array: NDArray[Any], given: Any) -> NDArray[Any]:
     """Return a copy where the array is still the caller's own and could be changed by them."""
-    shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
-    return array.copy() if shared else array
+    shared = array is given or array.base is not None  # a base may be a tensor or a table that was given
+    return array.copy() if shared and array.flags.writeable else array
+
+
+def _count_pairs(
+    first: NDArray[np.intp], second: NDArray[np.intp], n_second: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the distinct pairs of numbers in order, and how often each occurs."""
+    codes = first * n_second + second
+    if (int(first.max(initial=0)) + 1) * n_second > 4 * len(codes):
+        pairs, counts = np.unique(codes, return_counts=True)
+    else:  # few possible pairs: counting is faster than sorting
+        tally = np.bincount(codes)
+        pairs = np.flatnonzero(tally)
+        counts = tally[pairs]
+    return *np.divmod(pairs, n_second), counts
 
 
 def _segment_sum(values: Array, offsets: NDArray[Any]) -> Array:
@@ -464,7 +516,7 @@ def _segment_logsumexp(terms: Array, offsets: NDArray[Any]) -> Array:
 def _safe_log(values: Array) -> Array:
     """Return logarithms with a huge negative number in place of log 0."""
     with np.errstate(divide="ignore"):
-        return np.where(values > 0, np.log(values), _LOG_ZERO)
+        return np.where(values > 0, np.log(values, dtype=np.float64), _LOG_ZERO)
 
 
 def _dirichlet_atoms(alpha: Array, n_atoms: int) -> tuple[Array, Array]:

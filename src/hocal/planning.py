@@ -181,7 +181,7 @@ def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[NDArray[np.int64], Arr
     The statistics of aleatoric uncertainty are sums over classes, so this changes nothing and leaves few rows.
     """
     atoms = mixture.pairs(mixture.index)[1]
-    single = Mixtures(mixture.points[atoms], mixture.weights[atoms], [0, len(atoms)], [0])
+    single = Mixtures(mixture.points_at(atoms), mixture.weights[atoms], [0, len(atoms)], [0])
     if n_snapshots(k, single.n_classes) * len(atoms) <= _MAX_WORK:
         counts, chances = enumerate_snapshots(k, single.n_classes), single.snapshot_distribution(k)[0]
     else:

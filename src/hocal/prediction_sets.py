@@ -112,13 +112,16 @@ def _heaviest_atoms(mixtures: Mixtures, wanted: float) -> PredictionSets:
     weights = mixtures.weights[order[keep]]
     mass = np.where(sizes > 0, np.bincount(owner, weights, minlength=mixtures.n_mixtures), np.nan)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    centres = Mixtures._trusted(mixtures.points[order[keep]], weights / mass[owner], offsets, mixtures.index)
+    centres = Mixtures._trusted(mixtures.points_at(order[keep]), weights / mass[owner], offsets, mixtures.index)
     return PredictionSets(centres, np.zeros(len(mixtures)), mass[mixtures.index])
 
 
 def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
-    centre = mixtures.average(mixtures.points)
-    distance = np.abs(mixtures.points - centre[_owners(mixtures)]).sum(axis=1)
+    stored = mixtures.stored()
+    centre, distance = stored.mean(), np.empty(len(mixtures.weights))
+    for block in stored.blocks(stored.index):
+        row, atom, _ = stored.pairs(stored.index[block])
+        distance[atom] = np.abs(stored.points_at(atom) - centre[block][row]).sum(axis=1)
     order, reached = _cumulate(mixtures, distance)
     inside = reached - mixtures.weights[order] < wanted - _ROUNDING
     radius, mass = (np.full(mixtures.n_mixtures, np.nan) for _ in range(2))
@@ -148,7 +151,7 @@ def _distance_to_atoms(points: Array, centres: Mixtures) -> Array:
     result = np.full(len(points), np.nan)
     for block in centres.blocks(centres.index):
         row, atom, starts = centres.pairs(centres.index[block])
-        distance = np.abs(points[block][row] - centres.points[atom]).sum(axis=1)
+        distance = np.abs(points[block][row] - centres.points_at(atom)).sum(axis=1)
         filled = np.diff(starts) > 0
         if filled.any():
             result[block][filled] = np.minimum.reduceat(distance, starts[:-1][filled])

@@ -7,16 +7,14 @@ cancelled, and only the rest is transported. Snapshots live on a lattice, where 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.spatial.distance import cdist
 
+from hocal._flows import Atoms, begins, cut, least_costs, ranges, sum_by_pair
 from hocal._validation import check_choice, check_integer
 from hocal.mixtures import Mixtures
 
@@ -27,13 +25,8 @@ Integers = NDArray[np.intp]
 
 _SCALES = {"l1": 1.0, "tv": 0.5}
 _MAX_COSTS = 25_000_000  # 5000 x 5000: 700 MB of work space and a few seconds
-_MAX_PIVOTS = 2**31 - 1  # the network simplex ends by itself; POT's default of 100,000 stops real problems early
 _NEGLIGIBLE = 1e-14  # mass: the round-off of cancellation, and below what the network simplex resolves
-_SCREEN_ABOVE = 100_000  # costs; below, the network simplex takes milliseconds on all arcs
-_SMOOTHING, _SWEEPS, _ARCS_PER_ATOM = 0.12, 30, 10  # found by trial on real snapshots and Dirichlet samples
-_TIGHT, _NEARLY_TIGHT = 1e-10, 0.02  # reduced cost; the first bounds the error of the distance
-_MAX_ROUNDS = 8  # of adding arcs; two or three are usual
-_BLOCK_ATOMS, _BLOCK_PAIRS = 2_000_000, 1000  # sorted at once: about 100 MB of work space
+_BLOCK_NUMBERS, _BLOCK_PAIRS = 300_000, 1000  # merged at once: they stay in the cache, and positions keep digits
 
 
 class WassersteinInterval(NamedTuple):
@@ -84,13 +77,7 @@ def wasserstein(a: Mixtures, b: Mixtures, *, metric: str = "l1") -> Array:
     array([1.])
     """
     scale = _SCALES[check_choice(metric, "metric", _SCALES)]
-    pairs, place, filled = _distinct_pairs(a, b)
-    values = np.full(len(pairs), np.nan)
-    if a.n_classes == 2 and len(filled):
-        values[filled] = _binary(a, b, pairs[filled])
-    else:
-        values[filled] = [_transport(*residual) for residual in _residuals(a, b, pairs[filled])]
-    return np.asarray(scale * values[place])
+    return np.asarray(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else _exact)[0])
 
 
 def wasserstein_interval(a: Mixtures, b: Mixtures, *, resolution: int, metric: str = "l1") -> WassersteinInterval:
@@ -128,62 +115,60 @@ def wasserstein_interval(a: Mixtures, b: Mixtures, *, resolution: int, metric: s
     True
     """
     scale = _SCALES[check_choice(metric, "metric", _SCALES)]
-    resolution = check_integer(resolution, "resolution", minimum=1)
-    pairs, place, filled = _distinct_pairs(a, b)
-    if a.n_classes == 2:
-        exact = wasserstein(a, b, metric=metric)
-        return WassersteinInterval(exact, exact)
-    bounds = np.full((len(pairs), 2), np.nan)
-    for i, residual in zip(filled, _residuals(a, b, pairs[filled]), strict=True):
-        bounds[i] = _bounds(*residual, resolution)
-    return WassersteinInterval(*(scale * bounds[place]).T)
+    bounds = partial(_bounds, resolution=check_integer(resolution, "resolution", minimum=1))
+    return WassersteinInterval(*(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else bounds)))
 
 
-def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Integers, Integers, Integers]:
-    """Return the distinct (mixture of a, mixture of b), the row of each item's pair, and the rows without NaN."""
+def _over_pairs(a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures, Integers, Integers], Array]) -> Array:
+    """Return lower and upper values of the items, (2, n_items), from a function of pairs of stored mixtures.
+
+    The function gets distinct pairs, a block at a time, in which no mixture is empty. Where its values are exact
+    it returns one row of them.
+    """
+    first, second, place = _distinct_pairs(a, b)
+    sizes_a, sizes_b = a.offsets[first + 1] - a.offsets[first], b.offsets[second + 1] - b.offsets[second]
+    filled = (sizes_a * sizes_b).nonzero()[0]
+    values = np.full((2, len(first)), np.nan)
+    for block in cut(filled, (sizes_a + sizes_b) * a.n_classes + _BLOCK_NUMBERS // _BLOCK_PAIRS, _BLOCK_NUMBERS):
+        values[:, block] = measure(a, b, first[block], second[block])
+    return values[:, place]
+
+
+def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Integers, Integers, Any]:
+    """Return the mixture of a and the mixture of b in each distinct pair, and where items find their pair."""
     if a.n_classes != b.n_classes:
         raise ValueError(f"`a` and `b` must have the same classes, got {a.n_classes} and {b.n_classes} classes.")
     if len(a) != len(b) and 1 not in (len(a), len(b)):
         raise ValueError(
             f"`a` and `b` must have equal length, or one of them length 1, got {len(a)} and {len(b)} items."
         )
-    codes, place = np.unique(a.index * b.n_mixtures + b.index, return_inverse=True)
-    first, second = np.divmod(codes, b.n_mixtures)
-    filled = np.flatnonzero((_sizes(a)[first] > 0) & (_sizes(b)[second] > 0))
-    return np.stack([first, second], axis=1), place, filled
+    codes, place = a.index * b.n_mixtures + b.index, slice(None)
+    if len(codes) > 1 and (codes[1:] <= codes[:-1]).any():
+        codes, place = np.unique(codes, return_inverse=True)
+    return *np.divmod(codes, b.n_mixtures), place
 
 
-def _sizes(mixtures: Mixtures) -> Integers:
-    return np.diff(mixtures.offsets)
-
-
-def _binary(a: Mixtures, b: Mixtures, pairs: Integers) -> Array:
-    """Return the distance of each pair of two-class mixtures; the loop runs over blocks that fit in memory."""
-    ends = np.cumsum(_sizes(a)[pairs[:, 0]] + _sizes(b)[pairs[:, 1]])
-    block = ends // _BLOCK_ATOMS + np.arange(len(pairs)) // _BLOCK_PAIRS
-    cuts = [0, *(np.flatnonzero(np.diff(block)) + 1), len(pairs)]
-    return np.concatenate([_binary_block(a, b, pairs[i:j]) for i, j in pairwise(cuts)])
-
-
-def _binary_block(a: Mixtures, b: Mixtures, pairs: Integers) -> Array:
-    line_a, mass_a, starts_a = _side(a, pairs[:, 0])
-    line_b, mass_b, starts_b = _side(b, pairs[:, 1])
-    mass = np.concatenate([mass_a, np.negative(mass_b, out=mass_b)])
-    return 2 * _line_distances(np.concatenate([line_a, line_b]), mass, starts_a + starts_b)
-
-
-def _side(mixtures: Mixtures, chosen: Integers) -> tuple[Array, Array, Integers]:
-    """Return the atoms of the chosen mixtures for `_line_distances`."""
-    sizes = _sizes(mixtures)[chosen]
-    starts = np.cumsum(sizes) - sizes
-    if (np.diff(chosen) == 1).all():
-        rows: Any = slice(mixtures.offsets[chosen[0]], mixtures.offsets[chosen[-1] + 1])
-    else:
-        rows = np.arange(sizes.sum()) + np.repeat(mixtures.offsets[chosen] - starts, sizes)
+def _atoms(mixtures: Mixtures, chosen: Integers) -> tuple[Array, Array, Integers]:
+    """Return the atoms of the chosen mixtures, their mass, and how many each mixture has."""
+    starts, ends = mixtures.offsets[chosen], mixtures.offsets[chosen + 1]
+    sizes = ends - starts
+    adjacent = len(chosen) == 1 or (starts[1:] == ends[:-1]).all()
+    rows: Any = slice(starts[0], ends[-1]) if adjacent else ranges(starts, sizes)
     weights = mixtures.weights[rows]
-    line = mixtures.points[rows, 0] + np.repeat(2.0 * np.arange(len(chosen)), sizes)
     # Weights may sum to 1 within a tolerance only; a difference in mass has no place in a transport.
-    return line, weights / np.repeat(np.add.reduceat(weights, starts), sizes), starts
+    total = np.add.reduceat(weights, begins(sizes))
+    return mixtures.points_at(rows), weights / (total if len(chosen) == 1 else np.repeat(total, sizes)), sizes
+
+
+def _binary(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Array:
+    """Return the distance of each pair of two-class mixtures."""
+    points_a, mass_a, sizes_a = _atoms(a, first)
+    points_b, mass_b, sizes_b = _atoms(b, second)
+    line = np.concatenate([points_a[:, 0], points_b[:, 0]])
+    if len(first) > 1:
+        shifts = 2.0 * np.arange(len(first))
+        line += np.repeat(np.concatenate([shifts, shifts]), np.concatenate([sizes_a, sizes_b]))
+    return 2 * _line_distances(line, np.concatenate([mass_a, -mass_b]), begins(sizes_a + sizes_b))
 
 
 def _line_distances(line: Array, mass: Array, starts: Integers) -> Array:
@@ -193,131 +178,71 @@ def _line_distances(line: Array, mass: Array, starts: Integers) -> Array:
     sums to zero. A position loses digits by this, 5e-13 for a thousand groups. `starts` tells where each
     group begins in the sorted line.
     """
-    order = np.argsort(line)
-    areas = np.cumsum(mass[order])[:-1]
+    order = line.argsort()
+    line = line[order]
+    areas = mass[order].cumsum()
     np.abs(areas, out=areas)
-    areas *= np.diff(line[order])
+    areas[:-1] *= line[1:] - line[:-1]
+    areas[-1:] = 0
     return np.add.reduceat(areas, starts)
 
 
-def _residuals(a: Mixtures, b: Mixtures, pairs: Integers) -> Iterator[tuple[Array, Array]]:
-    """Yield for each pair the atoms on which the two mixtures differ, and the mass of a minus that of b."""
-    for first, second in pairs:
-        rows_a = slice(a.offsets[first], a.offsets[first + 1])
-        rows_b = slice(b.offsets[second], b.offsets[second + 1])
-        weights_a, weights_b = a.weights[rows_a], b.weights[rows_b]
-        # Weights may sum to 1 within a tolerance only, so both sides are scaled to the same mass.
-        mass = np.concatenate([weights_a / weights_a.sum(), -weights_b / weights_b.sum()])
-        yield _merge(np.concatenate([a.points[rows_a], b.points[rows_b]]), mass)
+def _exact(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Array:
+    """Return the distance of each pair of mixtures with any number of classes."""
+    return _transport(_merge(_all_atoms(a, b, first, second)), len(first))
 
 
-def _merge(points: Array, mass: Array) -> tuple[Array, Array]:
-    """Return the distinct points with their net mass, without those where it cancels.
+def _all_atoms(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Atoms:
+    """Return the atoms of both mixtures of each pair, those of the second with negative mass."""
+    points_a, mass_a, sizes_a = _atoms(a, first)
+    points_b, mass_b, sizes_b = _atoms(b, second)
+    pairs = np.arange(len(first))
+    pair = np.repeat(np.concatenate([pairs, pairs]), np.concatenate([sizes_a, sizes_b]))
+    return Atoms(np.concatenate([points_a, points_b]), np.concatenate([mass_a, -mass_b]), pair)
+
+
+def _merge(atoms: Atoms) -> Atoms:
+    """Return the distinct points of each pair with their net mass, pair by pair, without those where it cancels.
 
     Points are sorted by one number, and neighbours are compared in full: a coincidence of numbers can keep
     equal points apart, which costs time, but never joins different ones. The number is summed row by row,
     since a matrix product may round equal rows differently. It is close to ||p||^2, so that the network
     simplex gets its atoms in order from torn to certain, which suits it.
     """
-    unlike = 1 + 1e-3 * np.sqrt(np.arange(1, points.shape[1] + 1))  # tells classes apart
-    order = np.argsort((np.square(points) * unlike).sum(axis=1))
-    points = points[order]
-    new = np.append(True, (points[1:] != points[:-1]).any(axis=1))
-    net = np.add.reduceat(mass[order], np.flatnonzero(new))
+    unlike = 1 + 1e-3 * np.sqrt(np.arange(1, atoms.points.shape[1] + 1))  # tells classes apart
+    squares = np.square(atoms.points)
+    squares *= unlike
+    order = np.argsort(squares.sum(axis=1) + 2 * unlike[-1] * atoms.pair)
+    points, pair = atoms.points[order], atoms.pair[order]
+    new = np.ones(len(pair), dtype=np.bool_)
+    new[1:] = (points[1:] != points[:-1]).any(axis=1) | (pair[1:] != pair[:-1])
+    first = np.flatnonzero(new)
+    net = np.add.reduceat(atoms.mass[order], first)
     kept = np.abs(net) > _NEGLIGIBLE
-    return points[new][kept], net[kept]
+    return Atoms(points[first[kept]], net[kept], pair[first[kept]])
 
 
-def _transport(points: Array, net: Array) -> float:
-    """Return the least cost of moving the positive mass onto the negative."""
-    supply, demand = net[net > 0], -net[net < 0]
-    if not (len(supply) and len(demand)):
-        return 0.0
-    _check_size(len(supply), len(demand))
-    costs = cdist(points[net > 0], points[net < 0], "cityblock")
-    if 1 in costs.shape:  # everything goes to, or comes from, one atom
-        return float(supply / supply.sum() @ costs @ demand)
-    # Rounding leaves the two sides unequal in the last digits, which the network simplex calls infeasible.
-    return float(demand.sum()) * _exact_cost(supply / supply.sum(), demand / demand.sum(), costs)
-
-
-def _check_size(n_sources: int, n_sinks: int) -> None:
-    if n_sources * n_sinks > _MAX_COSTS:
+def _transport(atoms: Atoms, n_pairs: int) -> Array:
+    """Return the least cost of each pair, if the largest can be computed."""
+    n_sources, n_sinks = (np.bincount(atoms.pair[side], minlength=n_pairs) for side in (atoms.mass > 0, atoms.mass < 0))
+    worst = int(np.argmax(n_sources * n_sinks))
+    if n_sources[worst] * n_sinks[worst] > _MAX_COSTS:
         raise ValueError(
             f"`a` and `b` must leave at most {_MAX_COSTS} distances between atoms for exact transport, got "
-            f"{n_sources} x {n_sinks} after common mass was cancelled. Use wasserstein_interval with a "
+            f"{n_sources[worst]} x {n_sinks[worst]} after common mass was cancelled. Use wasserstein_interval with a "
             "(smaller) resolution, or mixtures with fewer atoms."
         )
+    return least_costs(atoms, n_pairs)
 
 
-def _exact_cost(supply: Array, demand: Array, costs: Array) -> float:
-    """Return the least cost of moving one unit of mass from `supply` to `demand`."""
-    solution = _screened(supply, demand, costs) if costs.size > _SCREEN_ABOVE else None
-    if solution is None:
-        solution = _network_simplex(supply, demand, costs)
-    if solution["warning"] is not None:
-        raise RuntimeError(f"optimal transport of {len(supply)} x {len(demand)} atoms failed: {solution['warning']}")
-    return float(solution["cost"])
-
-
-def _screened(supply: Array, demand: Array, costs: Array) -> dict[str, Any] | None:
-    """Solve on few of the arcs from sources to sinks, and prove that the others are not needed.
-
-    A solution is optimal among all arcs when none costs less than the potentials of its ends allow. While
-    some do, they and the nearly tight ones are added. None if this does not end soon.
-    """
-    arcs = _likely_arcs(supply, demand, costs)
-    for _ in range(_MAX_ROUNDS):
-        rows, columns = np.nonzero(arcs)
-        kept = sparse.coo_array((costs[rows, columns], (rows, columns)), shape=costs.shape)
-        solution = _network_simplex(supply, demand, kept)
-        reduced = costs - solution["u"][:, None]
-        reduced -= solution["v"]
-        if solution["warning"] is None and reduced.min() >= -_TIGHT:
-            return solution
-        arcs |= reduced < _NEARLY_TIGHT
-    return None
-
-
-def _likely_arcs(supply: Array, demand: Array, costs: Array) -> NDArray[np.bool_]:
-    """Mark the arcs that an entropy-regularised plan (Sinkhorn) uses most, and those of one feasible plan."""
-    plan = np.exp(costs.astype(np.float32) * np.float32(-1 / _SMOOTHING))
-    row_mass, column_mass = supply.astype(np.float32), demand.astype(np.float32)
-    columns = np.ones_like(column_mass)
-    for _ in range(_SWEEPS):  # einsum keeps to one thread; BLAS stalls here when other work shares the cores
-        rows = row_mass / np.einsum("ij,j->i", plan, columns)
-        columns = column_mass / np.einsum("ij,i->j", plan, rows)
-    plan *= rows[:, None]
-    plan *= columns
-    left_out = max(1 - _ARCS_PER_ATOM * sum(plan.shape) / plan.size, 0)
-    arcs: NDArray[np.bool_] = plan >= np.quantile(plan.ravel()[::7], left_out)
-    # Serving the sinks in order, from the sources in order, makes the screened problem feasible.
-    sources, sinks = np.cumsum(supply)[:-1], np.cumsum(demand)[:-1]
-    served = np.concatenate([[0.0], sources, sinks])
-    arcs[np.searchsorted(sources, served, "right"), np.searchsorted(sinks, served, "right")] = True
-    return arcs
-
-
-def _network_simplex(supply: Array, demand: Array, costs: Any) -> dict[str, Any]:
-    """Call POT on a dense or sparse cost matrix; masses are balanced already, and no plan is wanted."""
-    import ot  # takes seconds, and imports PyTorch where it is installed
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the returned status says the same, and cannot be missed
-        _, log = ot.emd(
-            supply, demand, costs, numItermax=_MAX_PIVOTS, log=True, center_dual=False, check_marginals=False
-        )
-    return dict(log)
-
-
-def _bounds(points: Array, net: Array, resolution: int) -> tuple[float, float]:
-    """Return a lower and an upper bound on the transport cost from atoms rounded to a lattice."""
-    if len(net) == 0:
-        return 0.0, 0.0
-    rounded = _round(points, resolution)
-    moved = float(np.abs(net) @ np.abs(rounded - points).sum(axis=1))
-    near = _transport(*_merge(rounded, net))
-    return max(near - moved, _classwise(points, net)), min(near + moved, float(np.abs(net).sum()))
+def _bounds(a: Mixtures, b: Mixtures, first: Integers, second: Integers, *, resolution: int) -> Array:
+    """Return a lower and an upper bound on the distance of each pair from atoms rounded to a lattice."""
+    left, n_pairs = _merge(_all_atoms(a, b, first, second)), len(first)
+    rounded = _round(left.points, resolution)
+    mass, shifts = np.abs(left.mass), np.abs(rounded - left.points).sum(axis=1)
+    moved, most = sum_by_pair(mass * shifts, left.pair, n_pairs), sum_by_pair(mass, left.pair, n_pairs)
+    near = _transport(_merge(left._replace(points=rounded)), n_pairs)
+    return np.stack([np.maximum(near - moved, _classwise(left, n_pairs)), np.minimum(near + moved, most)])
 
 
 def _round(points: Array, resolution: int) -> Array:
@@ -329,8 +254,10 @@ def _round(points: Array, resolution: int) -> Array:
     return np.asarray((lower + (rank < missing)) / resolution)
 
 
-def _classwise(points: Array, net: Array) -> float:
+def _classwise(atoms: Atoms, n_pairs: int) -> Array:
     """Return the sum over classes of the distances between the class's probabilities, a lower bound."""
-    n_classes = points.shape[1]
-    line = (points + 2.0 * np.arange(n_classes)).T.ravel()
-    return float(_line_distances(line, np.tile(net, n_classes), len(net) * np.arange(n_classes)).sum())
+    values = np.zeros(n_pairs)
+    pairs, starts = np.unique(atoms.pair, return_index=True)
+    for probability in atoms.points.T:
+        values[pairs] += _line_distances(probability + 2.0 * atoms.pair, atoms.mass, starts)
+    return values

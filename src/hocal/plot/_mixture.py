@@ -95,7 +95,7 @@ class MixtureDisplay(Display):
         if own.start == own.stop:
             raise ValueError(f"`item` must have a mixture with atoms, got {item}, whose cell is empty.")
         names = name_classes(classes, mixtures.n_classes)
-        return cls(mixtures.points[own], mixtures.weights[own], names)
+        return cls(mixtures.points_at(own), mixtures.weights[own], names)
 
     @classmethod
     def from_cell(cls, calibrator: SnapshotCalibrator, cell: int, *, classes: Sequence[str] | None = None) -> Self:

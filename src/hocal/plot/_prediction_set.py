@@ -195,8 +195,8 @@ def _ranges(sets: PredictionSets) -> tuple[Array, Array]:
     centres = sets.centres
     own = [slice(*centres.offsets[place : place + 2]) for place in centres.index]
     reach = sets.radius[:, None] / 2
-    lower = np.stack([centres.points[each].min(axis=0) for each in own]) - reach
-    upper = np.stack([centres.points[each].max(axis=0) for each in own]) + reach
+    lower = np.stack([centres.points_at(each).min(axis=0) for each in own]) - reach
+    upper = np.stack([centres.points_at(each).max(axis=0) for each in own]) + reach
     return np.maximum(lower, 0), np.minimum(upper, 1)
 
 
@@ -207,7 +207,7 @@ def _atoms_inside(mixtures: Mixtures, sets: PredictionSets) -> tuple[list[Array]
         own = slice(*mixtures.offsets[mixture : mixture + 2])
         repeated = np.full(own.stop - own.start, place)
         one = replace(sets, centres=sets.centres[repeated], radius=sets.radius[repeated], mass=sets.mass[repeated])
-        inside = one.contains(mixtures.points[own])
-        points.append(mixtures.points[own][inside])
+        inside = one.contains(mixtures.points_at(own))
+        points.append(mixtures.points_at(own)[inside])
         weights.append(mixtures.weights[own][inside])
     return points, weights

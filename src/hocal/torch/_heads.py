@@ -124,7 +124,7 @@ class SnapshotHead(nn.Module):
         """Return one mixture an item, on the atoms s / k; nothing is dropped, however light."""
         weights = _check_outputs(logits, self.n_outputs).detach().cpu().double().softmax(-1)
         points = self.snapshots.cpu().double() / self.k
-        return _regular_mixtures(points.expand(len(weights), -1, -1), weights)
+        return Mixtures._regular(points.numpy(), weights.reshape(-1).numpy(), len(weights))
 
 
 class MixtureHead(nn.Module):
