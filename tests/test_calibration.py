@@ -406,3 +406,26 @@ def test_errors_on_cifar10h_are_those_of_the_stored_experiment(k: int, papers: f
 
     assert np.mean(errors[::2]) == pytest.approx(papers, abs=0.004)
     assert np.mean(errors[1::2]) < ours * 1.1
+
+
+def test_one_label_an_item_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"No item has two labels.*Collect a second label"):
+        hocal.SnapshotCalibrator(method="empirical").fit([[0.5, 0.5]] * 4, [[1, 0], [0, 1]] * 2)
+
+
+def test_an_unfitted_calibrator_says_so_whatever_is_asked() -> None:
+    with pytest.raises(NotFittedError, match="Call fit"):
+        hocal.SnapshotCalibrator().decompose([[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        (hocal.Mixtures.from_points([[0.5, 0.5]]), r"must be label distributions, got Mixtures\. Pass their mean"),
+        (np.full((3, 2, 2), 0.5), r"got \(3, 2, 2\)\. Average the members of an ensemble first"),
+    ],
+    ids=["mixtures", "members"],
+)
+def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(probabilities: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hocal.SnapshotCalibrator().fit(probabilities, [[1, 1]] * 3)

@@ -26,6 +26,9 @@ import hocal
 from hocal.calibration import SnapshotCalibrator
 from hocal.classifier import HigherOrderCalibratedClassifier
 
+# Many a test, and scikit-learn's own, gives one label an item, of which the calibrator warns.
+pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
+
 
 def make_world(n_items: int = 300, n_labels: int = 4, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return features and the counts of labels drawn from a softmax of them, three classes."""

@@ -109,3 +109,8 @@ def test_expansion_must_not_shrink() -> None:
 
 def test_repr_fits_a_line() -> None:
     assert len(repr(hocal.predict_set(random_mixtures()))) < 80
+
+
+def test_an_array_is_not_taken_for_mixtures() -> None:
+    with pytest.raises(ValueError, match="`mixtures` must be Mixtures, got ndarray"):
+        predict_set(np.full((1, 2), 0.5))  # type: ignore[arg-type]

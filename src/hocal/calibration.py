@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -29,6 +30,10 @@ __all__ = ["SnapshotCalibrator", "empirical_mixtures"]
 METHODS = ("deconvolved", "empirical")
 THINNINGS = ("exact", "draw")
 MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
+_ONE_LABEL = (
+    "No item has two labels, and one label cannot tell disagreement from ignorance: how the uncertainty is split rests "
+    "on the method alone. Collect a second label for some of the items."
+)
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
@@ -112,7 +117,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
 
         The model must not have been trained on these items. `cells` goes with a PrecomputedPartition.
         """
-        p = check_simplex(probabilities, ndim=2)
+        p = _check_predictions(probabilities)
         self.partition_ = clone(as_partition(self.partition)).fit(p)
         return self._fit(self._count(p, counts, cells))
 
@@ -123,7 +128,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """
         if not hasattr(self, "statistics_"):
             return self.fit(probabilities, counts, cells=cells)
-        return self._fit(self.statistics_ + self._count(check_simplex(probabilities, ndim=2), counts, cells))
+        return self._fit(self.statistics_ + self._count(_check_predictions(probabilities), counts, cells))
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
         """Calibrate from statistics that were gathered elsewhere, with this calibrator's partition."""
@@ -160,7 +165,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         if isinstance(entropy, Custom):  # may treat classes differently, so it needs them in their order
             mixtures = self.predict_mixture(probabilities, cells=cells)
         else:
-            mixtures = self.cell_mixtures_[self._locate(probabilities, cells)[1]]
+            _, where = self._locate(probabilities, cells)
+            mixtures = self.cell_mixtures_[where]
         return decompose(mixtures, entropy, base=base, kind=kind, panel_size=self.panel_size)
 
     def predict_set(
@@ -231,6 +237,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     def _fit(self, statistics: CellStatistics) -> Self:
         check_choice(self.method, "method", METHODS)
         check_choice(self.thinning, "thinning", THINNINGS)
+        if statistics.observed.totals.max() == 1:
+            warnings.warn(_ONE_LABEL, UserWarning, stacklevel=3)
         fit = self._fit_empirical if self.method == "empirical" else self._fit_deconvolved
         self.cell_mixtures_, self.source_, self.diagnostics_ = fit(statistics)
         self.statistics_ = statistics
@@ -263,12 +271,24 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
 
     def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Cells]:
         self._check_fitted()
-        p = check_simplex(probabilities, ndim=2, n_classes=self.statistics_.n_classes)
+        p = _check_predictions(probabilities, self.statistics_.n_classes)
         return p, self.partition_.assign(p, cells)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "cell_mixtures_"):
             raise NotFittedError("This SnapshotCalibrator is not fitted yet. Call fit(probabilities, counts) first.")
+
+
+def _check_predictions(probabilities: Any, n_classes: int | None = None) -> Array:
+    """Return one label distribution an item; refuse what is one step away from it with a way out."""
+    if isinstance(probabilities, Mixtures):
+        raise ValueError("`probabilities` must be label distributions, got Mixtures. Pass their mean().")
+    if np.ndim(probabilities) == 3:
+        raise ValueError(
+            f"`probabilities` must have shape (n_items, n_classes), got {np.shape(probabilities)}. "
+            "Average the members of an ensemble first, as in probabilities.mean(axis=1)."
+        )
+    return check_simplex(probabilities, ndim=2, n_classes=n_classes)
 
 
 def borrow(filled: NDArray[np.bool_], layout: CellLayout) -> Cells:

@@ -15,7 +15,7 @@ from hocal._frames import to_frame
 from hocal._html import bar, fold, table
 from hocal._validation import check_choice, check_integer, check_same_length
 from hocal.entropy import Entropy, Separable, get_entropy
-from hocal.mixtures import Mixtures
+from hocal.mixtures import Mixtures, check_mixtures
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -195,11 +195,7 @@ def decompose(
     """
     if type(mixtures).__module__.partition(".")[0] == "torch":
         return _decompose_tensor(mixtures, entropy, base, kind, panel_size)
-    if not isinstance(mixtures, Mixtures):
-        raise ValueError(
-            f"`mixtures` must be Mixtures, got {type(mixtures).__name__}. Build them with Mixtures.from_ensemble, "
-            "from_points or another constructor."
-        )
+    check_mixtures(mixtures)
     check_choice(kind, "kind", KINDS)
     measure = get_entropy(entropy, base=base)
     panel = None if panel_size is None else _panel_value(measure, panel_size, kind)

@@ -22,7 +22,7 @@ from hocal._validation import (
 )
 from hocal.bounds import higher_order_interval
 from hocal.decomposition import Decomposition
-from hocal.mixtures import Mixtures
+from hocal.mixtures import Mixtures, check_mixtures
 from hocal.prediction_sets import PredictionSets
 from hocal.snapshots import draw_snapshots, n_snapshots, sub_snapshots
 from hocal.transport import wasserstein
@@ -203,7 +203,7 @@ def calibration_error(
     >>> hocal.calibration_error(mixtures, [[3, 0], [0, 3], [3, 0], [0, 3]], cells=[0, 0, 0, 0]).max
     0.0
     """
-    checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
+    checked = check_dense_counts(counts, n_classes=check_mixtures(mixtures).n_classes)
     check_same_length(mixtures, checked, ("mixtures", "counts"))
     totals = checked.sum(axis=1)
     k = int(totals.min()) if k is None else check_integer(k, "k", minimum=1)

@@ -27,7 +27,7 @@ from hocal._validation import (
 )
 from hocal.snapshots import compress, enumerate_snapshots, log_multiplicity
 
-__all__ = ["Mixtures"]
+__all__ = ["Mixtures", "check_mixtures"]
 
 _LOG_ZERO = -1e30  # stands for log 0, so that 0 * log 0 is 0; sums below half of it are -inf
 MAX_ATOMS = 20_000_000
@@ -476,6 +476,16 @@ def _own(array: NDArray[Any], given: Any) -> NDArray[Any]:
     """Return a copy where the array is still the caller's own and could be changed by them."""
     shared = array is given or array.base is not None  # a base may be a tensor or a table that was given
     return array.copy() if shared and array.flags.writeable else array
+
+
+def check_mixtures(mixtures: Any) -> Mixtures:
+    """Return mixtures; refuse anything else."""
+    if isinstance(mixtures, Mixtures):
+        return mixtures
+    raise ValueError(
+        f"`mixtures` must be Mixtures, got {type(mixtures).__name__}. Build them with Mixtures.from_ensemble, "
+        "from_points or another constructor."
+    )
 
 
 def _count_pairs(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hocal._validation import check_choice, check_fraction, check_number, check_simplex
-from hocal.mixtures import Mixtures
+from hocal.mixtures import Mixtures, check_mixtures
 
 __all__ = ["PredictionSets", "predict_set"]
 
@@ -97,6 +97,7 @@ def predict_set(mixtures: Mixtures, *, coverage: float = 0.9, shape: Shape = "at
     >>> hocal.predict_set(hocal.Mixtures.from_points([[0.5, 0.5]]), coverage=0.9)
     PredictionSets(1 items, mean mass 1, mean radius 0)
     """
+    check_mixtures(mixtures)
     wanted = check_fraction(coverage, "coverage")
     check_choice(shape, "shape", SHAPES)
     if shape == "atoms":

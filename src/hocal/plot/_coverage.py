@@ -19,7 +19,7 @@ from hocal._validation import (
 from hocal.calibration import SnapshotCalibrator
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import Display, blue, ink
-from hocal.plot._inputs import check_mixtures, check_some, locate_items
+from hocal.plot._inputs import check_some, check_some_mixtures, locate_items
 from hocal.plot._observed import scale_noise
 from hocal.prediction_sets import predict_set
 from hocal.statistics import align_counts
@@ -139,7 +139,7 @@ class CoverageDisplay(Display):
         random_state : int, Generator or None
             Seed or source of randomness.
         """
-        check_mixtures(mixtures)
+        check_some_mixtures(mixtures)
         check_some(levels, "levels")
         checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
         check_same_length(mixtures, checked, ("mixtures", "counts"))

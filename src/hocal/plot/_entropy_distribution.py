@@ -22,7 +22,7 @@ from hocal.decomposition import decompose
 from hocal.entropy import Entropy, get_entropy
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import Display, axis_label, blue, count, ink
-from hocal.plot._inputs import check_mixtures, check_some, locate_items
+from hocal.plot._inputs import check_some, check_some_mixtures, locate_items
 from hocal.plot._observed import scale_noise
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class EntropyDistributionDisplay(Display):
         random_state : int, Generator or None
             Seed or source of randomness.
         """
-        check_mixtures(mixtures)
+        check_some_mixtures(mixtures)
         labels, totals = _labels(counts, label_distributions, mixtures.n_classes)
         check_same_length(
             mixtures, labels, ("mixtures", "counts" if label_distributions is None else "label_distributions")

@@ -11,19 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from hocal._validation import check_simplex
 from hocal.calibration import SnapshotCalibrator
-from hocal.mixtures import Mixtures
+from hocal.mixtures import check_mixtures
 
-__all__ = ["check_calibrator", "check_mixtures", "check_some", "locate_items", "name_classes"]
+__all__ = ["check_calibrator", "check_some", "check_some_mixtures", "locate_items", "name_classes"]
 
 
-def check_mixtures(mixtures: Any) -> None:
+def check_some_mixtures(mixtures: Any) -> None:
     """Refuse anything but mixtures of one item or more."""
-    if not isinstance(mixtures, Mixtures):
-        raise ValueError(
-            f"`mixtures` must be Mixtures, got {type(mixtures).__name__}. "
-            "Build them with Mixtures.from_ensemble, from_points or another constructor."
-        )
-    if not len(mixtures):
+    if not len(check_mixtures(mixtures)):
         raise ValueError("`mixtures` must hold at least one item, got none.")
 
 

@@ -12,7 +12,7 @@ from hocal._validation import check_cells, check_integer
 from hocal.calibration import SnapshotCalibrator
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot._inputs import check_calibrator, check_mixtures, name_classes
+from hocal.plot._inputs import check_calibrator, check_some_mixtures, name_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ class MixtureDisplay(Display):
     @classmethod
     def from_predictions(cls, mixtures: Mixtures, *, item: int = 0, classes: Sequence[str] | None = None) -> Self:
         """Show the mixture of one of several items; options as in `from_estimator`."""
-        check_mixtures(mixtures)
+        check_some_mixtures(mixtures)
         place = check_integer(item, "item", minimum=0, maximum=len(mixtures) - 1)
         own = slice(*mixtures.offsets[mixtures.index[place] : mixtures.index[place] + 2])
         if own.start == own.stop:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hocal._validation import check_cells, check_dense_counts, check_same_length
 from hocal.mixtures import Mixtures
 from hocal.plot._canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot._inputs import check_mixtures, check_some, name_classes
+from hocal.plot._inputs import check_some, check_some_mixtures, name_classes
 from hocal.prediction_sets import PredictionSets, Shape, predict_set
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class PredictionSetDisplay(Display):
         classes : sequence of str, optional
             Names of the classes; their numbers by default.
         """
-        check_mixtures(mixtures)
+        check_some_mixtures(mixtures)
         check_some(items, "items")
         chosen = check_cells(items, np.size(items), n_cells=len(mixtures), name="items")
         names = name_classes(classes, mixtures.n_classes)

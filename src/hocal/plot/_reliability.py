@@ -21,7 +21,7 @@ from hocal.entropy import get_entropy
 from hocal.mixtures import Mixtures
 from hocal.partition import CellLayout
 from hocal.plot._canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
-from hocal.plot._inputs import check_mixtures, locate_items
+from hocal.plot._inputs import check_some_mixtures, locate_items
 from hocal.plot._observed import Comparison, Quantity
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class ReliabilityDisplay(Display):
         quantity, entropy, confidence, n_resamples, random_state
             See `from_estimator`.
         """
-        check_mixtures(mixtures)
+        check_some_mixtures(mixtures)
         checked = check_counts(counts, n_classes=mixtures.n_classes)
         check_same_length(mixtures, checked, ("mixtures", "counts"))
         where = check_cells(mixtures.index if cells is None else cells, len(mixtures))
