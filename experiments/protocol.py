@@ -1,6 +1,7 @@
 """What the experiments share: halves of the items, figures over resamplings, and files of results."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from hocal.snapshots import draw_snapshots
 
 RESULTS, FIGURES = Path(__file__).parent / "results", Path(__file__).parent / "figures"
 METHODS = ("empirical", "deconvolved")  # the paper's and hocal's
+
+warnings.filterwarnings("ignore", message="No item has two labels")  # that is among what is compared
 
 
 def halves(n_items: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp], np.random.Generator]:

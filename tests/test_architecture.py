@@ -34,6 +34,7 @@ FLOW = [
     "_predictions",
     "cell_tables",
     "npmle",
+    "cell_tilts",
     "deconvolution",
     "cell_intervals",
     "cell_epsilon",

@@ -1,5 +1,6 @@
 """Deconvolution: the mixture behind few labels an item, against closed forms, slow references and known truths."""
 
+import tracemalloc
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import optimize, sparse, special
+from scipy.linalg import block_diag
 
-from hocal import deconvolution, npmle
+from hocal import cell_tilts, deconvolution, npmle
+from hocal.cell_tilts import _Objective
 from hocal.deconvolution import Deconvolution, deconvolve
 from hocal.npmle import N_LEADING, fit_pool
 
@@ -304,9 +307,91 @@ def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cells_looked_at_together_do_not_affect_each_other(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     world = draw_world(500, 4, [3])
     together = fit_world(world)
-    monkeypatch.setattr(deconvolution, "BLOCK", block)
+    monkeypatch.setattr(cell_tilts, "BLOCK", block)
 
     np.testing.assert_allclose(fit_world(world).weights, together.weights, atol=1e-9)
+
+
+@pytest.fixture(params=["3x5", "5x3", "3x1", "1x3", "1x1", "15x4"])
+def layout(request: pytest.FixtureRequest) -> list[NDArray[np.intp]]:
+    """Return the groups and the levels of 15 cells; one of them all, or as many as cells, have no effects."""
+    return [np.arange(15) % int(size) for size in request.param.split("x")]
+
+
+@pytest.fixture(params=["predicted", "not predicted"])
+def system(layout: list[NDArray[np.intp]], request: pytest.FixtureRequest) -> Any:
+    """Return objective, design and precision of 15 cells, and the matrix of the system of all their effects."""
+    generator, n_items = np.random.default_rng(0), np.arange(15.0)  # the first cell is empty
+    mean = generator.dirichlet(np.ones(4), size=15) if request.param == "predicted" else None
+    _, kind, design = cell_tilts.make_design(layout, mean, n_items)
+    root = generator.normal(size=(15, 2, 2)) * n_items[:, None, None]
+    curvature, precision = root @ root.transpose(0, 2, 1), generator.uniform(1, 9, len(kind) + 15)
+    dense = np.kron(np.hstack([design.common, design.family.toarray(), np.eye(15)]), np.eye(2))
+    whole = dense.T @ block_diag(*curvature) @ dense + np.diag(np.repeat(precision, 2))
+    return _Objective(0.0, generator.normal(size=(len(precision), 2)), curvature), design, precision, whole
+
+
+def test_the_newton_step_is_that_of_a_dense_solve(system: Any) -> None:
+    at, design, precision, whole = system
+
+    found = cell_tilts._newton_direction(at, design, precision)
+
+    np.testing.assert_allclose(found.reshape(-1), np.linalg.solve(whole, at.gradient.reshape(-1)), atol=1e-10)
+
+
+def test_the_posterior_variance_is_that_of_a_dense_inverse(system: Any) -> None:
+    at, design, precision, whole = system
+
+    found = cell_tilts._posterior_variance(at.curvature, design, precision)
+
+    np.testing.assert_allclose(found, np.diag(np.linalg.inv(whole)).reshape(-1, 2).sum(axis=1), atol=1e-10)
+
+
+def draw_many_groups(n_items: int = 900) -> dict[str, Any]:
+    """Draw items in a grid of 300 groups by three levels, most of whose cells have one item or none."""
+    generator = np.random.default_rng(8)
+    cells = generator.integers(0, 900, n_items)
+    p = generator.standard_gamma(np.column_stack([1 + 3.0 * (cells % 3), np.full((n_items, 3), 0.5)]))
+    labels = generator.multinomial(4, p / p.sum(axis=1, keepdims=True))
+    return {"labels": labels, "cells": cells, "group": np.arange(900) // 3, "level": np.arange(900) % 3}
+
+
+def test_the_order_of_three_hundred_groups_does_not_matter() -> None:
+    world = draw_many_groups()
+    first = fit_world(world)
+    world["group"] = np.random.default_rng(9).permutation(300)[world["group"]]
+
+    np.testing.assert_allclose(fit_world(world).weights, first.weights, atol=1e-8)
+
+
+def test_groups_and_levels_may_change_places() -> None:
+    world = draw_many_groups()
+    turned = world | {"group": world["level"], "level": world["group"]}
+
+    first, second = fit_world(world), fit_world(turned)
+
+    np.testing.assert_allclose(second.weights, first.weights, atol=1e-8)
+    assert second.scales["level"] == pytest.approx(first.scales["group"])
+
+
+def test_one_group_for_all_cells_or_one_for_each_has_no_effects() -> None:
+    world = draw_world(200, 3, [2])
+    layouts = [(np.zeros(12), np.arange(12)), (np.arange(12), world["level"]), (world["level"], np.zeros(12))]
+
+    found = [list(fit_world(world | {"group": group, "level": level}).scales) for group, level in layouts]
+
+    assert found == [["cell"], ["level", "cell"], ["group", "cell"]]
+
+
+def test_a_thousand_groups_take_little_memory() -> None:
+    """A dense column for each of 1,000 groups of 10,000 cells would take 80 MB."""
+    kin = [np.arange(10_000) // 10, np.arange(10_000) % 10]
+    tracemalloc.start()
+    cell_tilts.make_design(kin, None, np.ones(10_000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 10e6
 
 
 def test_multiplicity_means_repetition() -> None:

@@ -15,6 +15,8 @@ import hocal
 from hocal.entropy import get_entropy
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+# One label an item is among what the experiments compare.
+pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
 DATA = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA names no data folder")
 
 Load = Callable[[str], ModuleType]
