@@ -419,7 +419,16 @@ def test_the_default_estimator_is_a_logistic_regression() -> None:
     assert isinstance(classifier().fit(X, COUNTS).estimator_, LogisticRegression)
 
 
-@pytest.mark.parametrize(("base", "takes_sparse"), [(LogisticRegression(), True), (GaussianNB(), False)])
+class SparseModel(LogisticRegression):
+    """Says that it takes sparse features; old versions of scikit-learn say so of no model."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@pytest.mark.parametrize(("base", "takes_sparse"), [(SparseModel(), True), (GaussianNB(), False)])
 def test_tags_of_the_features_are_those_of_the_estimator(base: Any, takes_sparse: bool) -> None:
     assert sklearn.utils.get_tags(classifier(base)).input_tags.sparse is takes_sparse
 

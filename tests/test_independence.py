@@ -493,6 +493,15 @@ def test_every_warning_says_what_to_do() -> None:
     assert all(finding.action for finding in findings if finding.severity == "warning")
 
 
+def test_the_text_counts_the_items_that_dissent_is_a_share_of() -> None:
+    result = check(frame(matrix(["aab", "aaa", "bba", "aba"])))
+    heads, *rows = result.table().split("\n\n")[1].splitlines()
+
+    assert heads.split()[:2] == ["annotator", "split"]
+    assert [row.split()[1] for row in rows[:3]] == ["3", "3", "3"]
+    assert result.annotators.n_items.tolist() == [4, 4, 4]
+
+
 def test_no_line_of_the_text_is_wider_than_a_terminal() -> None:
     text = check(planted(), time="time").table()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -42,7 +43,7 @@ class BudgetPlan:
     Attributes
     ----------
     rows : tuple of Split
-        The splits, in the order they were asked for.
+        The splits, in the order they were asked for. A width shows as "-" where no confidence was asked for.
     budget : int
         Labels to spend.
     method : str
@@ -184,7 +185,9 @@ class _Scene(NamedTuple):
         truth = decompose(self.mixtures, self.entropy).aleatoric
         for i in range(repeats):
             statistics = self.label(n_items, k, generator)
-            fitted = SnapshotCalibrator(self.partition, method=method).fit_statistics(statistics).cell_mixtures_
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # one label an item may be among the splits compared
+                fitted = SnapshotCalibrator(self.partition, method=method).fit_statistics(statistics).cell_mixtures_
             gaps = np.abs(decompose(fitted, self.entropy).aleatoric - truth)
             errors[i] = self.frequency[used] @ gaps[used]
             if i == 0 and level is not None:

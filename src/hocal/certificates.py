@@ -199,7 +199,7 @@ class Certificate:
         estimate = self.estimate(quantity, entropy)[cell]
         if self.vacuous(quantity, entropy)[cell]:
             return f"{estimate:.3f} [     -     ]"
-        lower, upper = (end[cell] for end in self.interval(quantity, entropy))
+        lower, upper = (end[cell] + 0.0 for end in self.interval(quantity, entropy))  # no negative zero
         mark = "" if self.inside(quantity, entropy)[cell] else "!"
         return f"{mark}{estimate:.3f} [{lower:.3f}, {upper:.3f}]"
 

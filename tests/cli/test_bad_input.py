@@ -20,14 +20,33 @@ LABEL_TABLES = {
     "empty file": ("", "labels.csv must begin with the names of its columns, got an empty file."),
     "repeated column": ("item,item\n1,2\n", "must have distinct names of columns, got 'item', 'item'."),
     "missing column": ("item,choice\n1,ant\n", "must have a column 'label', got 'item', 'choice'."),
+    "other item": ("image,label\n1,ant\n", "must have the same name in both tables: rename it in one of them."),
+    "semicolons": ("item;label\n1;ant\n", "It is separated by semicolons: write it with commas, or with tabs as .tsv."),
     "only a header": ("item,label\n", "must have at least one row"),
-    "unknown label": ("item,label\n1,dog\n2,ant\n", "'dog'"),
+    "unknown label": (
+        "item,label\n1,dog\n2,ant\n",
+        "'dog' in 1 row (item '1'). Correct them, add them to --classes, or",
+    ),
     "missing label": ("item,label\n1,\n2,ant\n", "--missing drop"),
     "no labels": ("item,label\n1,ant\n", "--unlabelled drop"),
 }
 PREDICTION_TABLES = {
-    "text": (PREDICTIONS.replace("0.3", "x"), 'predictions.csv, line 2: Error when converting column "bee"'),
+    "text": (PREDICTIONS.replace("1,0,0", "1,x,0"), 'predictions.csv, line 3: Error when converting column "bee"'),
+    "column of text": (
+        "item,ant,bee,cat,model\n1,0.2,0.3,0.5,v7\n2,1,0,0,v7\n",
+        "predictions.csv must hold probabilities, got 'v7'. Columns taken as probabilities: ant, bee, cat, model. If "
+        "one of them is something else, name those that are with --probability-columns.",
+    ),
     "sum": (PREDICTIONS.replace("0.3", "0.4"), "must sum to 1 over the classes, got 1.1"),
+    "column of numbers": (
+        "item,ant,bee,cat,year\n1,0.2,0.3,0.5,2026\n2,1,0,0,2026\n",
+        "Columns taken as probabilities: ant, bee, cat, year. If one",
+    ),
+    "rounded": (
+        PREDICTIONS.replace("0.3", "0.299"),
+        "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. Columns taken",
+    ),
+    "logits": (PREDICTIONS.replace("0.3", "-0.3"), "Apply softmax if they are logits. Columns taken"),
     "gap": (PREDICTIONS.replace("0.3", ""), "Column 'bee' of `probabilities` must have a value in each row"),
     "no predictions": ("item,ant,bee,cat\n1,0.2,0.3,0.5\n", "--unpredicted drop"),
     "repeated prediction": (PREDICTIONS + "2,0,1,0\n", "must have one row for each item"),
@@ -106,6 +125,32 @@ def test_neither_labels_nor_counts_is_an_error(run: Run, study: Study, tmp_path:
 
     assert_one_line(outcome.code, outcome.err)
     assert "`--label` or `--count-columns` must be given." in outcome.err
+
+
+def test_an_evaluation_without_labels_names_the_options(run: Run, study: Study) -> None:
+    outcome = run("evaluate", study / "model.hocal", study / "labels.csv", study / "predictions.csv")
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "Exactly one of --label and --count-columns must be given." in outcome.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "report"])
+def test_every_command_names_the_columns_of_rounded_probabilities(
+    run: Run, study: Study, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "p.csv").write_text("item,ant,bee,cat\n1,0.2,0.3,0.499\n0,0.2,0.3,0.5\n", "utf-8")
+    predictions = str(tmp_path / "p.csv")
+    arguments = {
+        "evaluate": [study / "labels.csv", predictions, "--label", "label", "--unpredicted", "drop"],
+        "predict": [predictions, "-o", str(tmp_path / "out.csv")],
+        "report": [predictions, "--json"],
+    }
+    outcome = run(command, study / "model.hocal", *arguments[command])
+
+    assert_one_line(outcome.code, outcome.err)
+    assert "got 0.999 for item '1'" in outcome.err
+    assert "Write more digits, or divide each row by its sum" in outcome.err
+    assert "Columns taken as probabilities: ant, bee, cat." in outcome.err
 
 
 @pytest.mark.parametrize("rule", ["unlabelled", "unpredicted"])
@@ -213,7 +258,7 @@ def test_a_missing_model_is_named(run: Run, study: Study, tmp_path: Path) -> Non
     outcome = run("evaluate", study / "no.hocal", study / "labels.csv", study / "predictions.csv", "--label", "label")
 
     assert_one_line(outcome.code, outcome.err)
-    assert "No calibrator at" in outcome.err
+    assert "no.hocal. Make one with `hocal fit`." in outcome.err
     assert list(tmp_path.iterdir()) == []
 
 

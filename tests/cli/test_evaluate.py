@@ -56,6 +56,18 @@ def test_people_get_two_tables(run: Run, study: Study) -> None:
     assert "Confidence 0.95 for each cell on its own." in outcome.out
 
 
+def test_cells_have_the_names_of_the_report(run: Run, study: Study) -> None:
+    assert "  ant, 50 to 100%\n" in run(*measure(study, "csv")).out
+    assert run(*measure(study, "csv", "--json")).json["certificate"]["cells"]["name"][1] == "ant, 50 to 100%"
+
+
+@pytest.mark.parametrize(("k", "said"), [("1", True), ("2", False)])
+def test_one_label_in_a_snapshot_tests_ordinary_calibration_only(run: Run, study: Study, k: str, said: bool) -> None:
+    outcome = run(*measure(study, "csv", "--k", k))
+
+    assert ("only ordinary calibration is tested" in outcome.out) == said
+
+
 def test_predictions_of_a_column_of_lists_are_read(run: Run, study: Study) -> None:
     files = [study / "model.hocal", study / "labels.csv", study / "lists.parquet"]
 
@@ -117,4 +129,4 @@ def test_columns_of_counts_must_match_the_classes(run: Run, study: Study) -> Non
 def test_few_labels_an_item_come_with_a_warning_about_the_aleatoric_error(run: Run, study: Study) -> None:
     outcome = run(*measure(study, "csv"))
 
-    assert "With 3 labels an item the observed entropies are far too low" in outcome.out
+    assert "So few labels an item (3) make the observed entropies far too low" in outcome.out

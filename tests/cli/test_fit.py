@@ -16,6 +16,7 @@ import pytest
 import hocal
 from command_line import CLASSES, Run, Study
 from engines import spark, why_no_spark  # noqa: F401
+from hocal.cli._left_out import say_left_out
 from hocal.persistence import read_notes
 
 LONG = "--item item --label label --n-slices 2"
@@ -120,6 +121,74 @@ def test_summary_for_people_is_a_table(run: Run, study: Study, tmp_path: Path) -
     assert "aleatoric" in outcome.out
     assert "ant, bee, cat" in outcome.out
     assert outcome.err == ""
+
+
+def test_people_read_words_and_units_where_machines_read_keys(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run(*study.fit, "-o", str(tmp_path / "m.hocal"))
+
+    assert "fewest labels of an item" in outcome.out
+    assert "aleatoric, nats" in outcome.out
+    assert not any("_" in line.split("│")[1] for line in outcome.out.splitlines() if line.startswith("│"))
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "machines"])
+def test_one_label_an_item_comes_with_a_note_for_people(
+    run: Run, study: Study, tmp_path: Path, more: list[str]
+) -> None:
+    lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "one.csv").write_text("".join(lines[:1] + lines[1::3]), "utf-8")
+    files = [str(tmp_path / "one.csv"), study / "predictions.csv"]
+
+    outcome = run("fit", *files, *LONG.split(), "-o", str(tmp_path / "m.hocal"), *more)
+
+    assert outcome.code == 0
+    assert outcome.err.startswith("hocal: No item has two labels." if not more else "")
+    assert outcome.err.count("\n") == (not more)
+
+
+MESSY = "item,label,annotator\n1,ant,a\n1,bee,b\n2,cat,a\n2,cat,a\n2,bee,b\n3,dog,a\n3,ant,b\n3,,c\n4,ant,a\n"
+WIDE = "item,x,y\n1,ant,bee\n2,,bee\n3,dog,ant\n4,ant,ant\n"
+LEFT_OUT = {"missing": 1, "unknown": 1, "duplicates": 2, "unpredicted": 1, "unlabelled": 1}
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "left_out"),
+    [
+        (MESSY, "--label label --annotator annotator --missing drop --duplicates drop", LEFT_OUT),
+        (WIDE, "--label x,y", {"unknown": 1, "unpredicted": 2, "unlabelled": 1}),
+        (
+            f"{WIDE}1,cat,cat\n",
+            "--label x,y --duplicates drop",
+            {"unknown": 1, "duplicates": 4, "unpredicted": 2, "unlabelled": 2},
+        ),
+        ("item,x,y,z\n1,1,1,0\n2,0,2,0\n", "--count-columns x,y,z", {"unlabelled": 2}),
+    ],
+    ids=["long", "wide", "wide and repeated", "counts"],
+)
+def test_what_is_left_out_is_counted(
+    run: Run, tmp_path: Path, labels: str, options: str, left_out: dict[str, int]
+) -> None:
+    rows = "item,ant,bee,cat\n" + "".join(f"{item},0.2,0.3,0.5\n" for item in (1, 2, 3, 5))
+    (tmp_path / "labels.csv").write_text(labels, "utf-8")
+    (tmp_path / "p.csv").write_text(rows, "utf-8")
+    rules = "--unknown drop --unlabelled drop --unpredicted drop --item item --method empirical --json"
+
+    outcome = run(
+        "fit", str(tmp_path / "labels.csv"), str(tmp_path / "p.csv"), *rules.split(), *options.split(),
+        "-o", str(tmp_path / "m.hocal"),
+    )  # fmt: skip
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["left_out"] == left_out
+
+
+def test_what_is_left_out_is_said_in_one_line() -> None:
+    assert say_left_out(LEFT_OUT | {"unlabelled": 0}) == (
+        "1 label with a missing value, 1 label outside the classes, 2 labels by people who judged the item twice, "
+        "1 label of items without a prediction"
+    )
+    assert say_left_out({"unlabelled": 2}) == "2 items without a label"
+    assert say_left_out({"missing": 0}) == "nothing"
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of Spark's gateway

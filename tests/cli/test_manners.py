@@ -46,6 +46,12 @@ def test_help_has_an_example(run: Run, command: str) -> None:
     assert f"Example: hocal {command}" in " ".join(outcome.out.split())
 
 
+def test_a_flag_takes_no_value_in_the_help(run: Run) -> None:
+    line = next(line for line in run("fit", "--help").out.splitlines() if "--force" in line)
+
+    assert "bool" not in line
+
+
 def test_version_is_that_of_the_package(run: Run) -> None:
     import hocal
 

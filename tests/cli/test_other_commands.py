@@ -65,6 +65,14 @@ def test_plan_tells_the_width_of_a_cell_of_a_model(run: Run, study: Study) -> No
     assert found["width"] == hocal.interval_width(200, k=3, mixture=model.cell_mixtures_[[cell]])
 
 
+@pytest.mark.parametrize(("n_items", "said"), [(50, True), (5000, False)])
+def test_plan_says_when_an_interval_says_nothing(run: Run, n_items: int, said: bool) -> None:
+    outcome = run("plan", "--k", "3", "--n-items", str(n_items), "--n-classes", "3")
+
+    assert "items in a cell" in outcome.out
+    assert ("so the interval says nothing" in outcome.out) == said
+
+
 def test_plan_splits_a_budget(run: Run, study: Study) -> None:
     arguments = ["plan", "--k", "2,3", "--budget", "120", "--model", study / "model.hocal", "--n-simulations", "2"]
 

@@ -40,6 +40,7 @@ def test_numbers_are_those_of_python(run: Run, study: Study, tmp_path: Path, sou
     parts, cells = calibrator.decompose(study.probabilities), calibrator.partition_.assign(study.probabilities)
     assert [str(item) for item in table["item"]] == [str(item) for item in range(120)]
     assert (table["cell"] == cells).all()
+    assert table["cell_name"][cells == 1].tolist() == ["ant, 50 to 100%"] * (cells == 1).sum()
     assert table["top_class"].tolist() == np.array(CLASSES)[study.probabilities.argmax(axis=1)].tolist()
     for name in QUANTITIES:
         assert (table[name] == getattr(parts, name)).all()
@@ -68,6 +69,17 @@ def test_a_cell_without_calibration_items_has_no_interval(run: Run, tmp_path: Pa
     table = parquet.read_table(tmp_path / "out.parquet")
     assert [value is None for value in table["aleatoric_lower"].to_pylist()] == [False, True]
     assert table["aleatoric"].null_count == 0
+
+
+def test_a_limit_of_zero_has_no_sign(run: Run, tmp_path: Path) -> None:
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2)).fit([[0.9, 0.1]] * 3, [[2, 0]] * 3)
+    hocal.save(calibrator, tmp_path / "m.hocal")
+    (tmp_path / "p.csv").write_text("item,a,b\nx,0.9,0.1\n", "utf-8")
+    files = [str(tmp_path / "m.hocal"), str(tmp_path / "p.csv")]
+
+    run("predict", *files, "--entropy", "brier", "-o", str(tmp_path / "out.csv"))
+
+    assert "-0" not in (tmp_path / "out.csv").read_text("utf-8")
 
 
 def test_a_model_saved_from_python_has_numbered_classes(run: Run, tmp_path: Path) -> None:

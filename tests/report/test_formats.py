@@ -99,11 +99,18 @@ def test_a_line_break_in_a_name_stays_inside_its_row(example: Example) -> None:
     assert widths == {7}
 
 
+def test_page_and_markdown_give_the_same_advice(summary: Summary) -> None:
+    report = Report(summary)
+
+    assert "### People disagree: accept it, or ask a clearer question" in report.markdown()
+    assert "<h3>People disagree: accept it, or ask a clearer question</h3>" in report.html()
+
+
 def test_markdown_says_what_speaks_against_the_numbers(summary: Summary) -> None:
     text = Report(summary).markdown()
 
     assert "! **Labels do not look independent.**" in text
-    assert "Bob judged &lt;b\\>twice&lt;/b\\>. Drop one." in text
+    assert "Bob copied &lt;b\\>Ann&lt;/b\\>. Hide labels." in text
 
 
 def test_notebooks_show_markdown(summary: Summary) -> None:

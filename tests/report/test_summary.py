@@ -206,11 +206,21 @@ def test_cells_come_in_order_of_the_uncertainty_they_hold(summary: Summary) -> N
 
 def test_leaders_are_the_most_uncertain_cells_that_stand_out(summary: Summary) -> None:
     for standing, rows in summary["leaders"].items():
-        values = [row[standing] for row in rows]  # type: ignore[index]
+        values = [(row["aleatoric_vacuous"], -row[standing]) for row in rows]  # type: ignore[index]
 
-        assert values == sorted(values, reverse=True)
+        assert values == sorted(values)
         assert {row["standing"] for row in rows} == {standing}  # type: ignore[index]
         assert {row["source"] for row in rows} == {"cell"}  # type: ignore[index]
+
+
+def test_a_cell_that_proves_nothing_is_no_leader_before_one_that_does() -> None:
+    p = [[0.5, 0.5]] + [[0.8, 0.2]] * 200 + [[0.1, 0.9]] * 200
+    counts = [[2, 2]] + [[3, 1]] * 200 + [[0, 4]] * 200
+    calibrator = hocal.SnapshotCalibrator(method="empirical").fit(p, counts)
+
+    rows = summarise(calibrator, p, classes=["a", "b"], planning=False)["leaders"]["aleatoric"]
+
+    assert [(row["n_items"], row["aleatoric_vacuous"]) for row in rows][:2] == [(200, False), (1, True)]
 
 
 def test_people_who_always_mix_up_two_classes_are_found() -> None:
@@ -223,7 +233,8 @@ def test_people_who_always_mix_up_two_classes_are_found() -> None:
 
 
 def test_single_labels_confuse_nobody() -> None:
-    calibrator = hocal.SnapshotCalibrator().fit([[0.6, 0.4]] * 20, [[1, 0]] * 20)
+    with pytest.warns(UserWarning, match="No item has two labels"):
+        calibrator = hocal.SnapshotCalibrator().fit([[0.6, 0.4]] * 20, [[1, 0]] * 20)
 
     assert summarise(calibrator, [[0.6, 0.4]], planning=False)["confusions"] == []
 
@@ -275,6 +286,19 @@ def test_items_carry_what_people_said(example: Example, summary: Summary) -> Non
     assert item["labels"]
     assert all(counts[name] == n for name, n in item["labels"])
     assert item["n_labels"] == 4
+
+
+def test_planning_starts_from_the_mean_number_of_labels() -> None:
+    p, counts = [[0.8, 0.2]] * 60, [[1, 0]] * 5 + [[2, 1]] * 50 + [[4, 1]] * 5
+    calibrator = hocal.SnapshotCalibrator(method="empirical").fit(p, counts)
+
+    planning = summarise(calibrator, p)["planning"]
+
+    assert planning is not None
+    (row,) = planning["widths"]
+    assert row["k"] == 3
+    assert row["four_times_items"] < row["twice_items"] < row["now"]
+    assert row["twice_labels"] < row["now"]
 
 
 def test_planning_speaks_of_the_cells_with_most_items(summary: Summary) -> None:

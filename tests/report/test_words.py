@@ -35,6 +35,16 @@ def test_the_verdict_follows_the_share(changed: Any, share: float | None, verdic
     assert verdict in " ".join(words.about_parts(changed))
 
 
+@pytest.mark.parametrize("share", [0.8, 0.2])
+def test_one_label_an_item_gives_no_verdict(changed: Any, share: float) -> None:
+    changed["parts"]["epistemic_share"] = share
+    changed["data"] |= {"fewest_labels": 1, "most_labels": 1}
+    text = " ".join(words.about_parts(changed))
+
+    assert "Most of it" not in text
+    assert "A second label for some of the items would tell." in text
+
+
 def test_ragged_labels_are_given_as_a_range(changed: Any) -> None:
     changed["data"] |= {"fewest_labels": 2, "most_labels": 7}
 
@@ -84,6 +94,20 @@ def test_a_check_without_warning_is_no_proof(changed: Any) -> None:
     changed["trust"]["check"]["findings"] = changed["trust"]["check"]["findings"][1:]
 
     assert words.about_trust(changed)[-1].text.endswith("This is no proof that there is none.")
+
+
+def test_repeated_judgements_alone_are_not_called_dependence(changed: Any) -> None:
+    changed["trust"]["check"]["findings"][0] |= {"topic": "repeats", "message": "Bob judged twice."}
+    finding = words.about_trust(changed)[-1]
+
+    assert finding.title == "Some people judged an item twice"
+    assert finding.text.endswith(
+        "Bob judged twice. Hide labels. With the repeats left out there is no sign of dependent labels."
+    )
+
+
+def test_a_negative_zero_has_no_sign() -> None:
+    assert words.fixed(-0.0) == words.fixed(-0.0001) == "0.000"
 
 
 def test_remarks_warn_about_a_cell(changed: Any) -> None:

@@ -47,7 +47,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+        bool,
+        typer.Option("--version", help="Show the version and exit.", metavar="", is_eager=True, callback=_show_version),
     ] = False,
 ) -> None:
     pass

@@ -64,7 +64,7 @@ def evaluate(
         predictions = loaded.open(read, probabilities, names=split_list(probability_names))
         held, predictions = given.open(read, labels, predictions, item=loaded.item)
         items = read_items(held, predictions, given, item=loaded.item, classes=loaded.classes, cell=loaded.cell)
-    with working("Measuring calibration"):
+    with working("Measuring calibration"), predictions.explained(items.items.tolist()):
         error = loaded.calibrator.calibration_error(
             items.probabilities,
             items.counts,
@@ -77,7 +77,7 @@ def evaluate(
     with working("Certifying"):
         certificate = loaded.calibrator.certify(confidence, simultaneous=simultaneous)
     show = _show_json if as_json else _show
-    show(error, gap, certificate, entropy)
+    show(error, gap, certificate, entropy, loaded.cell_names())
 
 
 def _aleatoric_error(calibrator: SnapshotCalibrator, items: Items, entropy: str) -> dict[str, float]:
@@ -96,7 +96,9 @@ def _aleatoric_error(calibrator: SnapshotCalibrator, items: Items, entropy: str)
     }
 
 
-def _show_json(error: CalibrationError, gap: dict[str, float], certificate: Certificate, entropy: str) -> None:
+def _show_json(
+    error: CalibrationError, gap: dict[str, float], certificate: Certificate, entropy: str, names: list[str]
+) -> None:
     scalars = ("k", "mean", "max", "noise_floor", "noise_floor_max", "p_value", "debiased")
     print_json(
         {
@@ -114,13 +116,15 @@ def _show_json(error: CalibrationError, gap: dict[str, float], certificate: Cert
                 "confidence": certificate.confidence,
                 "simultaneous": certificate.simultaneous,
                 "assumptions": certificate.assumptions,
-                "cells": certificate.as_dict(entropy),
+                "cells": {"name": names, **certificate.as_dict(entropy)},
             },
         }
     )
 
 
-def _show(error: CalibrationError, gap: dict[str, float], certificate: Certificate, entropy: str) -> None:
+def _show(
+    error: CalibrationError, gap: dict[str, float], certificate: Certificate, entropy: str, names: list[str]
+) -> None:
     unit = "nats" if entropy == "shannon" else entropy
     print_table(
         "Evaluation",
@@ -132,9 +136,23 @@ def _show(error: CalibrationError, gap: dict[str, float], certificate: Certifica
             "aleatoric error": f"{gap['items']:.4f} {unit} (mean over items)",
         },
     )
+    if error.k == 1:
+        typer.echo(
+            "One label an item: only ordinary calibration is tested. To test how people disagree, leave out the items "
+            "with one label, so that k is 2 or more."
+        )
     if gap["median_labels"] < ENOUGH_LABELS:
         typer.echo(
-            f"With {gap['median_labels']:g} labels an item the observed entropies are far too low, and the aleatoric "
-            "error is mostly that; judge by the calibration error."
+            f"So few labels an item ({gap['median_labels']:g}) make the observed entropies far too low, and the "
+            "aleatoric error is mostly that; judge by the calibration error."
         )
-    typer.echo(certificate.table(entropy))
+    typer.echo(_name_cells(certificate, entropy, names))
+
+
+def _name_cells(certificate: Certificate, entropy: str, names: list[str]) -> str:
+    """Return the table of a certificate with the name of each cell at the end of its line, and what its marks say."""
+    head, *lines = certificate.table(entropy).splitlines()
+    filled = [name for name, n_items in zip(names, certificate.n_items, strict=True) if n_items]
+    rows = [f"{line}  {name}" for line, name in zip(lines, filled, strict=False)]
+    marks = "[-]: the labels prove nothing. !: the estimate lies outside its interval."
+    return "\n".join([f"{head}  predictions", *rows, marks, *lines[len(rows) :]])

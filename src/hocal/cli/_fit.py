@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,8 @@ import typer
 
 from hocal.cli import _options as options
 from hocal.cli._items import LabelOptions, label_options, read_items
-from hocal.cli._messages import working
+from hocal.cli._left_out import count_left_out, say_left_out
+from hocal.cli._messages import note, working
 from hocal.cli._models import model_notes
 from hocal.cli._options import split_list
 from hocal.cli._outputs import output_file, print_json, print_table
@@ -18,6 +20,18 @@ from hocal.cli._tables import Probabilities, open_engine, open_probabilities
 if TYPE_CHECKING:
     from hocal import CellStatistics, SnapshotCalibrator
     from hocal.partition import Partition
+
+WORDS = {  # what people read instead of the keys for machines
+    "n_items": "items",
+    "n_labels": "labels",
+    "left_out": "left out",
+    "n_cells": "cells",
+    "n_filled_cells": "cells with items",
+    "smallest_total": "fewest labels of an item",
+    "predictive": "predictive, nats",
+    "aleatoric": "aleatoric, nats",
+    "epistemic": "epistemic, nats",
+}
 
 
 def fit(
@@ -83,15 +97,23 @@ def fit(
         )
         order = predictions.classes if declared is None else declared
         chosen = _partition(partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell)
-        with working("Counting labels in cells"):
+        with working("Counting labels in cells"), predictions.explained():
             held, predictions = given.open(read, labels, predictions, item=item)
             statistics = _statistics(held, predictions, given, chosen, item=item, classes=order, cell=cell)
         with working("Fitting"):
             calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
-            calibrator.fit_statistics(statistics)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "No item has two labels")  # said in one line below
+                calibrator.fit_statistics(statistics)
         notes = model_notes(classes=order, item=item, probability_columns=predictions.given, cell=cell)
         hocal.save(calibrator, temporary, notes=notes)
-    _show({"model": output, **_summarise(calibrator), "classes": order}, as_json)
+        summary = {"model": output, **_summarise(calibrator), "classes": order}
+        sizes = {"n_items": summary["n_items"], "n_labels": summary["n_labels"]}
+        summary["left_out"] = count_left_out(held, predictions, given, item=item, classes=order, **sizes)
+    if as_json:
+        print_json(summary)
+    else:
+        _show(summary, most_labels=int(statistics.observed.totals.max()))
 
 
 def _partition(
@@ -146,11 +168,15 @@ def _statistics(
     )
 
 
-def _show(summary: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(summary)
-    else:
-        print_table("Fitted", {**summary, "classes": ", ".join(summary["classes"])})
+def _show(summary: dict[str, Any], *, most_labels: int) -> None:
+    left_out = {"left_out": say_left_out(summary["left_out"])} if summary["left_out"] else {}
+    told = {**summary, "classes": ", ".join(summary["classes"]), **left_out}
+    print_table("Fitted", {WORDS.get(name, name): value for name, value in told.items() if value != {}})
+    if most_labels == 1:
+        note(
+            "No item has two labels. One label an item cannot tell people who disagree from a model that does not "
+            "know: the split into aleatoric and epistemic is a guess. Get a second label for some of the items."
+        )
 
 
 def _summarise(calibrator: SnapshotCalibrator) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def _class_columns(columns: Sequence[str], classes: Sequence[str]) -> dict[str, 
         return None
     if len(columns) != len(classes):
         raise ValueError(
-            f"`count_columns` must name one column for each of {len(classes)} classes, got {len(columns)}."
+            f"`--count-columns` must name one column for each of {len(classes)} classes, got {len(columns)}."
         )
     return dict(zip(classes, columns, strict=True))
 

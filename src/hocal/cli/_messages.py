@@ -10,12 +10,16 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any, Self
 
-__all__ = ["Progress", "interrupted", "is_bad_input", "one_line", "working"]
+__all__ = ["Progress", "interrupted", "is_bad_input", "note", "one_line", "working"]
 
 DELAY = 1.0  # seconds before a progress bar or a spinner appears
 
 _ENGINES = ("_duckdb", "duckdb", "py4j", "pyspark")
 _OPTION = re.compile(r'\b(missing|unknown|duplicates|unlabelled|unpredicted)="(\w+)"')  # as Python writes it
+_PHRASES = {  # of the library, as the command line has to put them
+    "Exactly one of `label` and `count_columns`": "Exactly one of --label and --count-columns",
+    "add them to `classes`": "add them to --classes",
+}
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)\s*\nOriginal Line: (.*)")
 _CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
 _CSV_REASON = re.compile(r"^(?:Expected Number|Error when|Value with|Invalid unicode|Maximum line).*$", re.MULTILINE)
@@ -41,7 +45,16 @@ def one_line(error: BaseException) -> str:
         text = _duckdb_line(text)
     elif _root(error) in _ENGINES:
         text = text.split("JVM stacktrace")[0].split("\n\tat ")[0]
+    elif text.startswith("No calibrator at "):
+        text += " Make one with `hocal fit`."
+    for python, options in _PHRASES.items():
+        text = text.replace(python, options)
     return " ".join(_OPTION.sub(r"--\1 \2", text).split())
+
+
+def note(text: str) -> None:
+    """Say something that is no error beside a result, on stderr."""
+    print(f"hocal: {text}", file=sys.stderr)
 
 
 def _root(error: BaseException) -> str:

@@ -32,6 +32,13 @@ class Model(NamedTuple):
             cell=cell or self.cell,
         )
 
+    def cell_names(self) -> list[str]:
+        """Say in words which predictions each cell holds, as reports do."""
+        from hocal.report._study import describe_cell
+
+        partition = self.calibrator.partition_
+        return [describe_cell(partition, self.classes, cell) for cell in range(partition.n_cells_)]
+
     def open(self, read: Read, path: str, *, names: Sequence[str] | None) -> Probabilities:
         """Open a table of predictions for this model."""
         return open_probabilities(

@@ -39,14 +39,18 @@ def _text(help_: str, *names: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=help_, metavar=metavar)
 
 
+def _flag(help_: str, name: str) -> Any:
+    return typer.Option(name, help=help_, metavar="")  # else the help shows a type, as if a value were to follow
+
+
 LabelsFile: TypeAlias = Annotated[str, typer.Argument(metavar="LABELS", help=f"Table of labels. {_FILES}")]
 ProbabilitiesFile: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROBABILITIES", help=f"Table of predictions, a row an item. {_FILES}")
 ]
 ModelFile: TypeAlias = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by `hocal fit`.")]
 Output: TypeAlias = Annotated[Path, _text("File to write.", "--output", "-o")]
-Force: TypeAlias = Annotated[bool, _text("Replace the output if it is there.", "--force")]
-AsJson: TypeAlias = Annotated[bool, _text("Print JSON for machines instead of a table.", "--json")]
+Force: TypeAlias = Annotated[bool, _flag("Replace the output if it is there.", "--force")]
+AsJson: TypeAlias = Annotated[bool, _flag("Print JSON for machines instead of a table.", "--json")]
 
 Item: TypeAlias = Annotated[str, _text("Column that tells the items apart.", "--item")]
 Label: TypeAlias = Annotated[
@@ -103,7 +107,7 @@ Unlabelled: TypeAlias = Annotated[str, _text("Items with a prediction and no lab
 Unpredicted: TypeAlias = Annotated[str, _text("Items with labels and no prediction: error or drop.", "--unpredicted")]
 
 Confidence: TypeAlias = Annotated[float, _text("Confidence of the certified intervals.", "--confidence")]
-Simultaneous: TypeAlias = Annotated[bool, _text("Certify all cells at once.", "--simultaneous")]
+Simultaneous: TypeAlias = Annotated[bool, _flag("Certify all cells at once.", "--simultaneous")]
 Entropy: TypeAlias = Annotated[str, _text("Measure of uncertainty: shannon (nats) or brier.", "--entropy")]
 RandomState: TypeAlias = Annotated[int, _text("Seed.", "--random-state")]
 MemoryLimit: TypeAlias = Annotated[str, _text("Memory that DuckDB may use; it spills to disk.", "--memory-limit")]

@@ -16,6 +16,13 @@ from hocal.cli._outputs import print_json, print_table
 if TYPE_CHECKING:
     from hocal import Mixtures, SnapshotCalibrator
 
+WORDS = {  # what people read instead of the keys for machines
+    "n_items": "items in a cell",
+    "n_labels": "labels in a cell",
+    "k": "labels an item",
+    "width": "width of the aleatoric interval",
+}
+
 
 def plan(
     k: Annotated[str, typer.Option("--k", help="Labels an item; with --budget also several, as in 2,3,5.")],
@@ -51,8 +58,12 @@ def plan(
             study = {"n_classes": n_classes, "mixture": _mixture(calibrator, cell)}
             common = {"k": _one_size(k), "confidence": confidence, "entropy": entropy}
             result = _plan_cell(n_items, {"width": width, "epsilon": epsilon}, common, study)
-    show = print_json if as_json else _show
-    show(result)
+    if as_json:
+        print_json(result)
+        return
+    _show(result)
+    if n_items is not None:
+        _note_vacuous(result, n_classes if calibrator is None else calibrator.statistics_.n_classes)
 
 
 def _split_budget(
@@ -82,7 +93,7 @@ def _plan_cell(
 
 def _show(result: Mapping[str, Any]) -> None:
     if "splits" not in result:
-        print_table("Plan", result)
+        print_table("Plan", {WORDS.get(name, name): value for name, value in result.items()})
         return
     best = result["best"]
     rows = {
@@ -92,6 +103,14 @@ def _show(result: Mapping[str, Any]) -> None:
         for row in result["splits"]
     }
     print_table(f"{result['budget']} labels (* best)", rows)
+
+
+def _note_vacuous(result: Mapping[str, Any], n_classes: Any) -> None:
+    """Say so where an interval will be the whole range of values."""
+    from hocal.entropy import get_entropy
+
+    if result["width"] >= get_entropy(result["entropy"]).maximum(n_classes) * (1 - 1e-9):
+        typer.echo("That is the range of all values, so the interval says nothing. Plan for more items or labels.")
 
 
 def _sizes(k: str) -> list[int]:

@@ -38,8 +38,8 @@ def predict(
     """Split the uncertainty of each item, batch by batch, so that a table of any size will do.
 
     Writes a row an item in the order of PROBABILITIES: item, cell, top_class, aleatoric, epistemic, predictive,
-    and for each of the three the certified interval of the cell, _lower and _upper, empty for a cell without
-    calibration items. On Spark, load the model inside mapInPandas instead.
+    for each of the three the certified interval of the cell, _lower and _upper, empty for a cell without
+    calibration items, and cell_name. On Spark, load the model inside mapInPandas instead.
 
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """
@@ -52,7 +52,7 @@ def predict(
         n_rows, total = 0, count_rows(predictions.table) if probabilities.endswith(".parquet") else None
         batches = predictions.table.to_arrow_reader(ROWS)
         schema = _join(batches.schema.empty_table(), cells[:0], [], loaded).schema
-        with open_writer(temporary, output.name, schema) as writer, Progress() as progress:
+        with open_writer(temporary, output.name, schema) as writer, Progress() as progress, predictions.explained():
             for batch in batches:
                 writer.write_table(_predict_batch(loaded, predictions, cells, batch, n_rows))
                 n_rows += batch.num_rows
@@ -75,8 +75,10 @@ def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous:
     parts = hocal.decompose(calibrator.cell_mixtures_, entropy, panel_size=calibrator.panel_size).as_dict()
     columns = {"cell": np.arange(len(certificate)), **{name: parts[name] for name in QUANTITIES}}
     for name in QUANTITIES:
-        columns[f"{name}_lower"], columns[f"{name}_upper"] = certificate.interval(name, entropy)
-    return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})  # NaN: no value
+        lower, upper = certificate.interval(name, entropy)
+        columns[f"{name}_lower"], columns[f"{name}_upper"] = lower + 0.0, upper + 0.0  # no negative zeros
+    table = pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})  # NaN: no value
+    return table.append_column("cell_name", pa.array(model.cell_names(), pa.string()))
 
 
 def _predict_batch(model: Model, predictions: Probabilities, cells: Any, batch: Any, n_before: int) -> Any:

@@ -58,7 +58,9 @@ def report(
     probability_names: options.ProbabilityNames = None,
     k: Annotated[int | None, typer.Option("--k", help="Labels in a snapshot; pairs by default.")] = None,
     confidence: options.Confidence = 0.95,
-    planning: Annotated[bool, typer.Option(help="Foretell what more labels would bring, which takes seconds.")] = True,
+    planning: Annotated[
+        bool, typer.Option(help="Foretell what more labels would bring, which takes seconds.", metavar="")
+    ] = True,
     random_state: options.RandomState = 0,
     missing: options.Missing = "error",
     unknown: options.Unknown = "error",
@@ -66,8 +68,10 @@ def report(
     unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a short report as Markdown.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", metavar="")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a short report as Markdown.", metavar="")
+    ] = False,
 ) -> None:
     """Write a page: what the uncertainty is made of, whether to trust the numbers, and where to act.
 
@@ -95,7 +99,7 @@ def report(
             shown = _read_all(predictions, loaded, whole, {"images": images, "text": text}, image_folder)
             row_of = find_rows(shown.items)
             counts = None if held is None else _read_counts(held, predictions, given, loaded, row_of)
-        with working("Summarising"):
+        with working("Summarising"), predictions.explained(shown.items):
             made = Report(summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked))
         write(made)
     if as_json:

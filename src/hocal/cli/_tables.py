@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,12 @@ All other columns of CSV files are text, so that an item 007 stays 007.
 """
 
 
+_REMEDIES = {
+    "must sum to 1": "Write more digits, or divide each row by its sum before writing the file.",
+    "must be non-negative": "Apply softmax if they are logits.",
+}
+
+
 class Probabilities(NamedTuple):
     """A table of predictions with a column a class."""
 
@@ -40,6 +47,24 @@ class Probabilities(NamedTuple):
     def classes(self) -> list[str]:
         """Names of the classes where none are declared."""
         return self.columns if len(self.given) > 1 else [str(j) for j in range(len(self.columns))]
+
+    @contextmanager
+    def explained(self, items: Sequence[Any] | None = None) -> Iterator[None]:
+        """Say in an error about probabilities which columns were taken for them, and what to do.
+
+        `items` names the rows of arrays that are not in the order of the file.
+        """
+        try:
+            yield
+        except ValueError as error:
+            text = str(error)
+            remedy = next((said for rule, said in _REMEDIES.items() if f"`probabilities` {rule}" in text), None)
+            if remedy is None:
+                raise
+            if items is not None:
+                text = re.sub(r"in row (\d+)", lambda row: f"for item {str(items[int(row[1])])!r}", text)
+            text = text.removesuffix(" Normalise it first.")
+            raise ValueError(f"{text} {remedy} {_taken(self.given)}") from error
 
 
 @contextmanager
@@ -67,7 +92,7 @@ def open_labels(
 
     frame = nw.from_native(read(path, names, count_columns)).lazy()
     others = [column for column in (annotator, time) if column is not None]
-    _check_columns(frame, [item, *label, *count_columns, *others], path)
+    _check_columns(frame, [item, *label, *count_columns, *others], path, item)
     if time is not None and _begins_with_number(frame, time):  # text, else, in which dates are recognised
         frame = nw.from_native(read(path, names, [*count_columns, time])).lazy()
     texts = [nw.col(column).cast(nw.String) for column in label]  # classes are written as text on a command line
@@ -91,11 +116,12 @@ def open_probabilities(
     frame = nw.from_native(read(path, names, [])).lazy()
     kept = [item] if cell is None else [item, cell]
     given = [x for x in frame.collect_schema() if x not in kept] if columns is None else list(columns)
-    _check_columns(frame, [*kept, *given], path)
+    _check_columns(frame, [*kept, *given], path, item)
     if not given:
         raise ValueError(f"{path} must have columns of probabilities besides {', '.join(map(repr, kept))}.")
     cells = [] if cell is None else [nw.col(cell).cast(nw.Float64)]
     if len(given) > 1:
+        _check_numbers(frame, given, path)
         frame = nw.from_native(read(path, names, given)).lazy()  # now that their names are known
         numbers = [nw.col(column).cast(nw.Float64) for column in given]
         return Probabilities(frame.select(item, *numbers, *cells).to_native(), given, given)
@@ -128,14 +154,43 @@ def count_rows(table: Any) -> int:
     return int(nw.from_native(table).lazy().select(nw.len().alias("n")).collect()["n"][0])
 
 
-def _check_columns(frame: Any, wanted: Sequence[str], path: str) -> None:
+def _check_columns(frame: Any, wanted: Sequence[str], path: str, item: str) -> None:
     there = list(frame.collect_schema())
     for column in wanted:
         if column not in there:
-            raise ValueError(f"{path} must have a column {column!r}, got {', '.join(map(repr, there))}.")
+            found = ", ".join(map(repr, there))
+            raise ValueError(f"{path} must have a column {column!r}, got {found}.{_remedy(there, column, item)}")
     repeated = [column for column in wanted if wanted.count(column) > 1]
     if repeated:
         raise ValueError(f"Column {repeated[0]!r} of {path} must have one role only.")
+
+
+def _remedy(there: Sequence[str], column: str, item: str) -> str:
+    """Return what to do about a table without a column."""
+    if len(there) == 1 and ";" in there[0]:
+        return " It is separated by semicolons: write it with commas, or with tabs as .tsv."
+    if column == item:
+        return " The column of the items must have the same name in both tables: rename it in one of them."
+    return ""
+
+
+def _check_numbers(frame: Any, columns: Sequence[str], path: str) -> None:
+    """Refuse columns of text among the probabilities, as far as the first row tells; CSV is all text until cast."""
+    for column, values in frame.select(*columns).head(1).collect().to_dict(as_series=False).items():
+        try:
+            [float(value) for value in values if value is not None]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Column {column!r} of {path} must hold probabilities, got {values[0]!r}. {_taken(columns)}"
+            ) from error
+
+
+def _taken(columns: Sequence[str]) -> str:
+    """Say which columns are taken for probabilities, and how to name others."""
+    return (
+        f"Columns taken as probabilities: {', '.join(columns)}. If one of them is something else, name those that "
+        "are with --probability-columns."
+    )
 
 
 def _begins_with_number(frame: Any, column: str) -> bool:

@@ -233,14 +233,15 @@ class AnnotationCheck:
         """Show the annotators with the smallest p-values, the busiest first among equals."""
         who = self.annotators
         ranked = np.lexsort((-who.n_items, np.nan_to_num(who.p_value, nan=2.0)))[:_SHOWN]
-        lines = [f"{'annotator':<17}{'items':>6}{'dissent':>9}{'expected':>9}  {'overused':<18}{'p':>9}{'Holm':>9}"]
+        lines = [f"{'annotator':<17}{'split':>6}{'dissent':>9}{'expected':>9}  {'overused':<18}{'p':>9}{'Holm':>9}"]
         for i in ranked[~np.isnan(who.p_value[ranked])]:
             over = f"{_cut(who.overused[i], 10)} {who.overuse[i]:+.2f}"
             lines.append(
-                f"{_cut(who.annotator[i], 16):<17}{who.n_items[i]:>6}{who.dissent[i]:>9.2f}"
+                f"{_cut(who.annotator[i], 16):<17}{who.n_informative[i]:>6}{who.dissent[i]:>9.2f}"
                 f"{who.expected_dissent[i]:>9.2f}  {over:<18}{who.p_value[i]:>9.2g}{who.p_value_holm[i]:>9.2g}"
             )
-        return lines if len(lines) > 1 else ["No annotator could be compared with others."]
+        lines.append("split: items on which labels differ; dissent and expected are shares of them.")
+        return lines if len(lines) > 2 else ["No annotator could be compared with others."]
 
 
 def _cut(value: Any, width: int) -> str:

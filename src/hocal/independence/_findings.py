@@ -82,7 +82,8 @@ def about_repeats(repeats: Repeats) -> Finding:
         f"{repeats.n_judgements} judgements repeat an annotator and item, over {repeats.n_pairs} pairs, of which "
         f"{repeats.n_consistent_pairs} agree with themselves. Labels of one annotator are not independent draws: "
         "counted twice, they make people look more alike. The tests kept one judgement of each pair.",
-        "Keep one judgement of each annotator and item before counting labels.",
+        'Remove all but one of each pair from the table, or leave such pairs out with duplicates="drop" '
+        "(--duplicates drop) when counting labels.",
     )
 
 

@@ -30,11 +30,12 @@ def describe_cells(study: Study, measurement: Measurement | None) -> list[CellRo
 def describe_leaders(study: Study, measurement: Measurement | None) -> Leaders:
     """Return the cells that stand out most in each kind of uncertainty and are worth acting on."""
     fit = (study.calibrator.source_ == "cell") & (study.n_items >= max(LEAST_SHARE * len(study.cells), 1))
-    epistemic = _largest(np.flatnonzero(fit & study.stands_out), study.epistemic)[:N_LEADERS]
-    aleatoric = _largest(np.flatnonzero(fit & ~study.stands_out), study.aleatoric)[:N_LEADERS]
+    proved = ~study.certificate.vacuous("aleatoric")
+    epistemic = _proved_first(_largest(np.flatnonzero(fit & study.stands_out), study.epistemic), proved)
+    aleatoric = _proved_first(_largest(np.flatnonzero(fit & ~study.stands_out), study.aleatoric), proved)
     return {
-        "epistemic": [_row(study, measurement, cell) for cell in epistemic],
-        "aleatoric": [_row(study, measurement, cell) for cell in aleatoric],
+        "epistemic": [_row(study, measurement, cell) for cell in epistemic[:N_LEADERS]],
+        "aleatoric": [_row(study, measurement, cell) for cell in aleatoric[:N_LEADERS]],
     }
 
 
@@ -46,6 +47,11 @@ def describe_confusions(study: Study) -> list[Confusion]:
 def _largest(cells: NDArray[np.intp], values: Array) -> list[int]:
     order = np.argsort(-values[cells], kind="stable")
     return [int(cell) for cell in cells[order]]
+
+
+def _proved_first(cells: list[int], proved: NDArray[np.bool_]) -> list[int]:
+    """Put cells about which nothing is proved last: the estimate of a cell with an item or two is no ground to act."""
+    return sorted(cells, key=lambda cell: not proved[cell])
 
 
 def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:

@@ -20,8 +20,7 @@ def render_markdown(summary: Summary) -> str:
     blocks += ["## What the uncertainty is made of", *map(_plain, words.about_parts(summary))]
     blocks += ["## Can this be trusted?", _list(_findings(summary)), "This rests on assumptions:"]
     blocks += [_list(map(_plain, summary["trust"]["certificate"]["assumptions"])), "## Where to act"]
-    blocks += _cells(summary, "epistemic", "The model does not know: improve it, or add data")
-    blocks += _cells(summary, "aleatoric", "People disagree: accept, relabel, or redefine the classes")
+    blocks += [*_cells(summary, "epistemic"), *_cells(summary, "aleatoric")]
     blocks += ["### Classes that people confuse", _plain(words.about_confusions(summary["confusions"]))]
     if summary["planning"] is not None:
         blocks += ["## What more labels would bring", *_planning(summary["planning"])]
@@ -35,9 +34,9 @@ def _findings(summary: Summary) -> list[str]:
     ]
 
 
-def _cells(summary: Summary, standing: Standing, title: str) -> list[str]:
+def _cells(summary: Summary, standing: Standing) -> list[str]:
     """Return the cells that stand out most in one kind of uncertainty."""
-    rows = summary["leaders"][standing]
+    title, rows = words.ADVICE[standing], summary["leaders"][standing]
     if not rows:
         return [f"### {title}", "No cell stands out."]
     heads = ["cell", "items", "aleatoric", "epistemic", "proved aleatoric", "people confuse"]
@@ -57,7 +56,7 @@ def _cell(row: CellRow) -> list[str]:
 
 
 def _planning(planning: Planning) -> list[str]:
-    heads = ["cell", "items", "labels", "width now", "twice the items", "four times", "twice the labels"]
+    heads = ["cell", "items", "labels each, mean", "width now", "twice the items", "four times", "twice the labels"]
     rows = [
         [
             row["name"],

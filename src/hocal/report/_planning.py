@@ -45,7 +45,8 @@ def describe_planning(study: Study, random_state: Any) -> Planning:
 
 
 def _widths(study: Study, cell: int) -> WidthRow:
-    n_items, k = int(study.certificate.n_items[cell]), int(study.certificate.k[cell])
+    n_items = int(study.certificate.n_items[cell])
+    k = round(study.calibrator.statistics_.n_labels[cell] / n_items)
     lower, upper = study.certificate.interval("aleatoric")
     now, mixture = float(upper[cell] - lower[cell]), study.calibrator.cell_mixtures_[[cell]]
 

@@ -180,7 +180,10 @@ class CellRow(TypedDict):
 
 
 class Leaders(TypedDict):
-    """The cells to act on: of those with labels of their own and not too few items, the most uncertain."""
+    """The cells to act on: of those with labels of their own and not too few items, the most uncertain.
+
+    Cells about which the labels prove nothing come last.
+    """
 
     epistemic: list[CellRow]
     aleatoric: list[CellRow]
@@ -241,7 +244,7 @@ class WidthRow(TypedDict):
 
     name: str
     n_items: int  #: calibration items now
-    k: int  #: labels of an item now
+    k: int  #: labels of an item now, on average, rounded
     now: float  #: certified width
     twice_items: float  #: foretold for twice the items
     four_times_items: float

@@ -26,7 +26,7 @@ from hocal.partition import (
 )
 from hocal.report._schema import Standing
 
-__all__ = ["Study", "number"]
+__all__ = ["Study", "describe_cell", "number"]
 
 Array = NDArray[np.float64]
 
@@ -95,12 +95,12 @@ class Study:
 
     def name(self, cell: Any) -> str:
         """Say in words which predictions a cell holds."""
-        return _describe(self.calibrator.partition_, self.classes, int(cell))
+        return describe_cell(self.calibrator.partition_, self.classes, int(cell))
 
 
 def number(value: Any) -> float:
     """Return a float of six digits, which is all that a page needs."""
-    return float(f"{float(value):.6g}")
+    return float(f"{float(value):.6g}") + 0.0  # a negative zero becomes 0
 
 
 def _predictions(calibrator: Any, data: Any) -> tuple[SnapshotCalibrator, Any, Sequence[Any] | None]:
@@ -137,7 +137,8 @@ def _share_below(values: Array, n_items: NDArray[np.int64]) -> Array:
     return np.asarray(below[first] / n_items.sum())
 
 
-def _describe(partition: Partition, classes: Sequence[str], cell: int) -> str:
+def describe_cell(partition: Partition, classes: Sequence[str], cell: int) -> str:
+    """Say in words which predictions a cell holds."""
     if isinstance(partition, TopLabelPartition):
         top, piece = divmod(cell, partition.n_slices)
         return f"{classes[top]}, {_range(piece / partition.n_slices, (piece + 1) / partition.n_slices)}"

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from hocal.report._schema import Calibration, CellRow, Confusion, Planning, Summary, Trust
 
 __all__ = [
+    "ADVICE",
     "Finding",
     "about_confusions",
     "about_data",
@@ -24,6 +25,10 @@ __all__ = [
 
 Tone = Literal["good", "caution", "unknown"]
 
+ADVICE = {
+    "epistemic": "The model does not know: improve it, or add data",
+    "aleatoric": "People disagree: accept it, or ask a clearer question",
+}
 SIGNIFICANT = 0.05
 BORROWED = {"cell": "own labels", "neighbours": "borrowed from its neighbours", "pool": "borrowed from all cells"}
 
@@ -38,7 +43,7 @@ class Finding(NamedTuple):
 
 def fixed(value: float | None, digits: int = 3) -> str:
     """Return a number with fixed digits, or a dash."""
-    return "-" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0, so that nothing reads -0.000
 
 
 def percent(share: float | None) -> str:
@@ -84,7 +89,10 @@ def about_parts(summary: Summary) -> list[str]:
         return ["The model is certain of every item, and so are the people who labelled items like them."]
     aleatoric, epistemic = parts["aleatoric"], parts["epistemic"]
     verdict = (
-        "Most of it is the model not knowing: better data or a better model can remove it."
+        "Which is which is a guess: with one label an item, people who disagree cannot be told from a model that does "
+        "not know. A second label for some of the items would tell."
+        if summary["data"]["most_labels"] == 1
+        else "Most of it is the model not knowing: better data or a better model can remove it."
         if share >= 0.6
         else "Most of it is people disagreeing: no model can remove it."
         if share <= 0.4
@@ -222,12 +230,18 @@ def _independent(trust: Trust) -> Finding:
     if check is None:
         text = (
             "All of this rests on labels that are independent given the item. "
-            "Check them with `hocal check` or hocal.check_annotations."
+            "Check them with the command hocal check, or with hocal.check_annotations."
         )
         return Finding("unknown", "Independence of the labels was not checked", text)
     warnings = [finding for finding in check["findings"] if finding["severity"] == "warning"]
     scope = f"{some(check['n_judgements'], 'judgement')} by {some(check['n_annotators'], 'annotator')} were checked."
-    if warnings:
-        text = " ".join(f"{finding['message']} {finding['action']}".strip() for finding in warnings)
-        return Finding("caution", "Labels do not look independent", f"{scope} {text}")
-    return Finding("good", "No sign of dependent labels", f"{scope} This is no proof that there is none.")
+    if not warnings:
+        return Finding("good", "No sign of dependent labels", f"{scope} This is no proof that there is none.")
+    text = " ".join(f"{finding['message']} {finding['action']}".strip() for finding in warnings)
+    if all(finding["topic"] == "repeats" for finding in warnings):
+        return Finding(
+            "caution",
+            "Some people judged an item twice",
+            f"{scope} {text} With the repeats left out there is no sign of dependent labels.",
+        )
+    return Finding("caution", "Labels do not look independent", f"{scope} {text}")
