@@ -90,7 +90,7 @@ def make_calls(p: np.ndarray) -> dict[str, Call]:
     """Return all ways to decompose an ensemble; each gives the last of the three parts, most all of them."""
     tensor, mixtures = torch.from_numpy(p), hocal.Mixtures.from_ensemble(p)
     calls: dict[str, Call] = {
-        "hocal": lambda: parts(hocal.decompose(hocal.Mixtures.from_ensemble(p))),
+        "hocal": lambda: parts(hocal.decompose(p)),
         "hocal_from_mixtures": lambda: parts(hocal.decompose(mixtures)),
         "probly": lambda: probly_parts(p),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -535,8 +536,30 @@ def test_a_decomposition_is_the_documented_type() -> None:
     assert isinstance(decompose(Mixtures.from_points([[0.5, 0.5]])), Decomposition)
 
 
-def test_a_missing_dataframe_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
+def test_a_missing_dataframe_library_is_named() -> None:
+    """In a new process: narwhals may remember a pandas that it has used."""
+    code = "import sys; sys.modules['pandas'] = None; import hocal; "
+    code += "hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]])).to_frame()"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
-    with pytest.raises(ImportError, match=r"`to_frame` needs pandas\. Install it with: pip install pandas"):
-        decompose(Mixtures.from_points([[0.5, 0.5]])).to_frame()
+    assert "ImportError: `to_frame` needs pandas. Install it with: pip install pandas" in finished.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_array_of_members_needs_no_mixtures_and_no_copy(dtype: Any) -> None:
+    members = np.random.default_rng(0).dirichlet(np.ones(20), size=(20_000, 5)).astype(dtype)
+    expected = decompose(Mixtures.from_ensemble(members), base=2).as_dict()
+
+    tracemalloc.start()
+    parts = decompose(members, base=2).as_dict()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert all(np.array_equal(parts[name], expected[name]) for name in expected)
+    assert peak < 0.5 * members.nbytes
+    assert members.flags.writeable
+
+
+def test_an_array_that_holds_no_ensemble_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`mixtures` must be Mixtures, got ndarray\. Build them with"):
+        decompose(np.full((2, 2), 0.5))

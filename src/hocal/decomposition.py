@@ -127,7 +127,7 @@ class LossDecomposition:
 
 @overload
 def decompose(
-    mixtures: Mixtures,
+    mixtures: Mixtures | NDArray[Any],
     entropy: str | Entropy = ...,
     *,
     base: float | None = ...,
@@ -167,9 +167,9 @@ def decompose(
 
     Parameters
     ----------
-    mixtures : Mixtures or torch.Tensor
-        Distributions over label distributions; a tensor holds the members of an ensemble,
-        (n_items, n_members, n_classes), and the parts come back as tensors on its device.
+    mixtures : Mixtures, ndarray or torch.Tensor
+        Distributions over label distributions. An array or tensor (n_items, n_members, n_classes) holds the
+        members of an ensemble, each equally likely; the parts of a tensor come back as tensors on its device.
     entropy : str or Entropy, default="shannon"
         Measure of uncertainty, in nats unless `base` says otherwise.
     base : float, optional
@@ -195,6 +195,10 @@ def decompose(
     """
     if type(mixtures).__module__.partition(".")[0] == "torch":
         return _decompose_tensor(mixtures, entropy, base, kind, panel_size)
+    if isinstance(mixtures, np.ndarray) and mixtures.ndim == 3:
+        members = mixtures.view()
+        members.flags.writeable = False  # nobody changes them meanwhile, so they need not be copied
+        mixtures = Mixtures.from_ensemble(members)
     check_mixtures(mixtures)
     check_choice(kind, "kind", KINDS)
     measure = get_entropy(entropy, base=base)
