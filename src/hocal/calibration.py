@@ -23,7 +23,7 @@ from hocal.mixtures import Mixtures
 from hocal.partition import CellLayout, Partition, as_partition
 from hocal.prediction_sets import PredictionSets, predict_set
 from hocal.snapshots import compress, draw_snapshots, sub_snapshots
-from hocal.statistics import CellStatistics, Histogram, align_counts, rank_classes
+from hocal.statistics import CellStatistics, Histogram, align_counts, item_blocks, rank_classes
 
 __all__ = ["SnapshotCalibrator", "empirical_mixtures"]
 
@@ -145,11 +145,12 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     def predict_proba(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Array:
         """Return the mean of each item's mixture, a calibrated first-order prediction."""
         p, where = self._locate(probabilities, cells)
-        means = self.cell_mixtures_.mean()[where]
+        means = self.cell_mixtures_.mean()
         if self.method == "empirical":
-            return means
-        result = np.empty_like(means)
-        np.put_along_axis(result, rank_classes(p), means, axis=1)
+            return means[where]
+        result = np.empty_like(p)
+        for block in item_blocks(p):
+            np.put_along_axis(result[block], rank_classes(p[block]), means[where[block]], axis=1)
         return result
 
     def decompose(

@@ -22,7 +22,7 @@ from hocal._validation import (
 from hocal.partition import CellLayout
 from hocal.snapshots import compress
 
-__all__ = ["CellStatistics", "Histogram", "align_counts", "rank_classes"]
+__all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
 
 _UNIT = 2.0**32  # a prediction is summed in units of 2**-32
 _BLOCK = 1 << 20  # numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
@@ -230,12 +230,12 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
     """
     if isinstance(counts, np.ndarray):
         aligned = np.empty_like(counts)
-        for block in _blocks(probabilities):
+        for block in item_blocks(probabilities):
             aligned[block] = np.take_along_axis(counts[block], rank_classes(probabilities[block]), axis=1)
         return aligned
     # Only labelled classes need a rank.
     ranks, rows = np.empty(counts.nnz, dtype=np.int64), np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    for block in _blocks(probabilities):
+    for block in item_blocks(probabilities):
         order = rank_classes(probabilities[block])
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
@@ -244,8 +244,8 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
     return sparse.csr_array((counts.data, (rows, ranks)), shape=counts.shape)
 
 
-def _blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
-    """Yield the slices of items that are sorted at a time."""
+def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
+    """Yield slices of items whose classes are sorted at a time, without temporaries of the size of the input."""
     n_items, n_classes = probabilities.shape
     step = min(max(_BLOCK // n_classes, fewest), _BLOCK)
     return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
@@ -254,7 +254,7 @@ def _blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
 def _sum_predictions(probabilities: Array, cells: NDArray[np.intp], n_cells: int) -> IntArray:
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
     total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
-    for block in _blocks(probabilities, fewest=n_cells):  # each block costs a pass over the cells
+    for block in item_blocks(probabilities, fewest=n_cells):  # each block costs a pass over the cells
         units = np.floor(-np.sort(-probabilities[block], axis=1) * _UNIT)
         n_items = len(units)
         membership = sparse.csr_array(
