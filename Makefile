@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The CPU build of PyTorch is asked for by version, before anything that depends on torch.
 TORCH := torch==2.13.0
+BENCH := .bench-venv
+BENCHMARKS := imports wasserstein decomposition deconvolution calibration annotations
 
 # Those that run on a CPU; the last writes the tables of experiments/README.md.
 EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_errors ferplus_table binary_regression \
 	label_efficiency certificate_widths set_coverage budget_split head_convergence tables
 
-.PHONY: help demo test check docs oldest bench reproduce clean
+.PHONY: help demo test check docs oldest bench bench-tiny reproduce clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,6 +21,7 @@ help:
 	@echo "make docs       build the documentation into site/ and check that its examples run"
 	@echo "make oldest     core tests on the oldest supported versions of what hocal needs"
 	@echo "make bench      timings against peers, into benchmarks/results"
+	@echo "make bench-tiny the same on small data in a minute, to see that everything still runs and agrees"
 	@echo "make reproduce  experiments that run on a CPU, into experiments/results"
 
 $(VENV)/core: pyproject.toml
@@ -32,6 +35,8 @@ $(VENV)/dev: $(VENV)/core
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	# For the axe.min.js it carries, which checks the page for accessibility; what it depends on is not used.
 	$(BIN)/pip install --quiet --no-deps axe-playwright-python==0.1.8
+	# Its interpreter runs the kernel for GPUs on a machine without one.
+	$(BIN)/pip install --quiet --no-deps 'triton==3.9.0; platform_system == "Linux"'
 	touch $@
 
 demo: $(VENV)/core
@@ -52,15 +57,28 @@ docs: $(VENV)/dev
 oldest:
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install --quiet --constraint tests/oldest.txt --editable ".[app]" \
-		pandas polars hypothesis pytest pytest-cov pytest-xdist
-	.venv-oldest/bin/python -m pytest -q -m "not slow" tests --ignore=tests/networks \
+		pandas polars hypothesis pytest pytest-xdist
+	.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup -m "not slow" tests --ignore=tests/networks \
 		--ignore=tests/test_documentation.py --ignore=tests/test_experiments.py --ignore=tests/test_package.py
 
-bench: $(VENV)/dev
-	for name in wasserstein decomposition calibration annotations; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+$(BENCH)/ready: pyproject.toml benchmarks/peers.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/pip install --quiet --upgrade pip
+	$(BENCH)/bin/pip install --quiet $(TORCH)
+	$(BENCH)/bin/pip install --quiet --editable ".[app,spark]" --requirement benchmarks/peers.txt
+	# Both want torchvision or lightning at their import; the single modules that are timed do not.
+	$(BENCH)/bin/pip install --quiet --no-deps probly==0.3.0 torch-uncertainty==0.13.0
+	touch $@
+
+bench: $(BENCH)/ready
+	for name in $(BENCHMARKS); do $(BENCH)/bin/python benchmarks/$$name.py || exit 1; done
+	$(BENCH)/bin/python benchmarks/tables.py
+
+bench-tiny: $(BENCH)/ready
+	for name in $(BENCHMARKS) decomposition_gpu; do $(BENCH)/bin/python benchmarks/$$name.py --tiny || exit 1; done
 
 reproduce: $(VENV)/dev
 	for name in $(EXPERIMENTS); do OMP_NUM_THREADS=1 $(BIN)/python experiments/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) .venv-oldest site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH) .venv-oldest site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,9 +1,9 @@
-"""Time `count_labels` and `cell_statistics` against plain group-bys of the same tables.
+"""Time `count_labels` and `cell_statistics` against plain group-bys of the same tables and against peers.
 
-Run from the repository root; tables of up to 50 million labels are made on the fly in a temporary directory
+Run from the repository root; tables of up to a hundred million labels are made on the fly in a temporary directory
 (2 GB there, and as much again while DuckDB spills), and DuckDB is held to 2 GB of memory:
 
-    python benchmarks/annotations.py            # about three minutes, writes benchmarks/results/annotations.json
+    python benchmarks/annotations.py            # minutes, writes benchmarks/results/annotations.json
     python benchmarks/annotations.py --tiny     # seconds, without Spark, writes nothing
 """
 
@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import resource
-import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
-from measure import best_times, versions
+from cleanlab.multiannotator import get_majority_vote_label
+from crowdkit.aggregation import MajorityVote
+from measure import best_times, growth, measure_once, peak_bytes, too_large, versions
 
-from hocal.annotations import count_labels
+from hocal.annotations import LabelCounts, count_labels
 from hocal.cell_tables import cell_statistics
 from hocal.partition import TopLabelPartition
 from hocal.statistics import CellStatistics
@@ -35,8 +36,18 @@ COLUMNS = [f"p{j}" for j in range(N_CLASSES)]
 CELLS: dict[str, Any] = {
     "item": "item", "label": "label", "classes": range(N_CLASSES), "probability_columns": COLUMNS
 }  # fmt: skip
+ENGINES = ("duckdb", "polars", "pandas")
+NO_WIDE_TABLE = dict.fromkeys(["cleanlab", "hocal_on_wide_pandas"], "measured on integer labels of ten classes only")
 GROUP_BY = "select item, label, count(*) as n from '{}' group by item, label"
 RESULTS = Path(__file__).parent / "results" / "annotations.json"
+
+
+class Table(NamedTuple):
+    """A table of labels to count."""
+
+    n_labels: int
+    n_classes: int = N_CLASSES
+    text: bool = False  #: whether items and labels are text instead of integers
 
 
 def connect(folder: Path) -> duckdb.DuckDBPyConnection:
@@ -44,6 +55,122 @@ def connect(folder: Path) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(
         config={"memory_limit": "2GB", "temp_directory": str(folder / "spill"), "preserve_insertion_order": False}
     )
+
+
+def make_labels(folder: Path, table: Table) -> Path:
+    """Write labels as a Parquet file: items in random order, a ragged number of labels each, five on average."""
+    path = folder / "counted.parquet"
+    item = f"(hash(i) % {max(table.n_labels // LABELS_PER_ITEM, 1)})::bigint"
+    chosen = f"case when hash(i + 1) % 10 < 7 then hash(item) else hash(i + 2) end % {table.n_classes}"
+    columns = [f"'{name} ' || {name} as {name}" if table.text else name for name in ("item", "label")]
+    rows = f"select *, ({chosen})::bigint as label from (select i, {item} as item from range({table.n_labels}) t(i))"
+    with connect(folder) as connection:
+        chosen_columns = f"select {', '.join(columns)}, hash(i + 3) % 1000 as worker from ({rows})"
+        connection.execute(f"copy ({chosen_columns}) to '{path}'")
+    return path
+
+
+def count(folder: Path, table: Table, repeats: int, left_out: Mapping[str, str]) -> dict[str, Any]:
+    """Compare count_labels with the group-by it needs and with peers; the table of counts comes back."""
+    path = make_labels(folder, table)
+    seconds: dict[str, float] = {}
+    peaks: dict[str, int | None] = {}
+    values: dict[str, Any] = {}
+    with connect(folder) as connection:
+        calls = counters(connection, path, left_out)
+        for _ in range(repeats):
+            for name, call in calls.items():
+                duration, peaks[name], values[name] = measure_once(call)
+                seconds[name] = min(seconds.get(name, np.inf), duration)
+    path.unlink()
+    return {
+        **table._asdict(),
+        "best_of": repeats,
+        "seconds": seconds,
+        "ratio_to_group_by": {
+            engine: seconds[f"hocal_on_{engine}"] / seconds[engine]
+            for engine in ENGINES
+            if {engine, f"hocal_on_{engine}"} <= seconds.keys()
+        },
+        "times_faster_than_crowdkit": {
+            name: seconds["crowdkit"] / value
+            for name, value in seconds.items()
+            if "crowdkit" in seconds and name.startswith("hocal")
+        },
+        "peak_bytes": peaks,
+        "left_out": dict(left_out),
+        "correct": is_right(values, table.n_labels),
+    }
+
+
+def counters(
+    connection: duckdb.DuckDBPyConnection, path: Path, left_out: Mapping[str, str]
+) -> dict[str, Callable[[], Any]]:
+    """Return the ways to count a table; frames in memory are made before the clock runs."""
+    relation, lazy = connection.read_parquet(str(path)), pl.scan_parquet(path)
+    calls: dict[str, Callable[[], Any]] = {
+        "duckdb": lambda: connection.sql(GROUP_BY.format(path)).to_arrow_table(),
+        "hocal_on_duckdb": lambda: count_labels(relation, item="item", label="label"),
+        "polars": lambda: lazy.group_by("item", "label").len().collect(),
+        "hocal_on_polars": lambda: count_labels(lazy, item="item", label="label"),
+    }
+    if "pandas" not in left_out:
+        frame = pd.read_parquet(path)
+        renamed = frame.rename(columns={"item": "task"})
+        calls |= {
+            "pandas": lambda: frame.groupby(["item", "label"]).size(),
+            "hocal_on_pandas": lambda: count_labels(frame, item="item", label="label"),
+            "crowdkit": lambda: MajorityVote().fit(renamed).labels_,
+        }
+    if "cleanlab" not in left_out:
+        slot = frame.groupby("item").cumcount()
+        wide = frame.assign(slot=slot).pivot(index="item", columns="slot", values="label")
+        held = wide.rename(columns=str).reset_index()
+        calls |= {
+            "cleanlab": lambda: pd.Series(get_majority_vote_label(wide.to_numpy(), verbose=False), index=wide.index),
+            "hocal_on_wide_pandas": lambda: count_labels(held, item="item", label=[str(name) for name in wide]),
+        }
+    return {name: call for name, call in calls.items() if name not in left_out}
+
+
+def is_right(values: Mapping[str, Any], n_labels: int) -> bool:
+    """Tell whether all counts are equal and add up, and majority votes agree where there is no tie."""
+    ours = [value for name, value in values.items() if name.startswith("hocal")]
+    first = ours[0]
+    equal = all(np.array_equal(one.items, first.items) and abs(one.counts - first.counts).max() == 0 for one in ours)
+    added = first.counts.sum() == n_labels and (first.counts > 0).sum() == values["duckdb"].num_rows
+    votes = [values[name] for name in ("crowdkit", "cleanlab") if name in values]
+    return bool(equal and added and all(agrees(first, vote) for vote in votes))
+
+
+def agrees(counted: LabelCounts, votes: pd.Series) -> bool:
+    """Tell whether a peer's majority votes are those of the counts, wherever one label is the most frequent alone."""
+    counts = counted.counts if isinstance(counted.counts, np.ndarray) else counted.counts.toarray()
+    alone = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    expected = np.array(counted.classes)[counts.argmax(axis=1)]
+    return bool((votes.loc[counted.items].to_numpy() == expected)[alone].all())
+
+
+def grow_counts(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
+    """Count tables of ten classes, each ten times the one before; methods that would need too much stop."""
+    rows: list[dict[str, Any]] = []
+    for n_labels in sizes:
+        left_out = rows[-1]["left_out"] | stops(rows[-1], n_labels / rows[-1]["n_labels"]) if rows else {}
+        repeats = 5 if n_labels <= 100_000 else 2 if n_labels < 10**8 else 1
+        rows.append(count(folder, Table(n_labels), repeats, left_out))
+    return rows
+
+
+def stops(row: Mapping[str, Any], times_larger: float) -> dict[str, str]:
+    """Tell which methods stop and why; DuckDB keeps to its memory, so it never does."""
+    reasons = too_large(row["seconds"], row["peak_bytes"], times_larger)
+    reasons = {name: why for name, why in reasons.items() if not name.endswith("duckdb")}
+    if row["n_labels"] * times_larger > 10**7:
+        frames = ("pandas", "hocal_on_pandas", "crowdkit", "cleanlab")
+        reasons |= dict.fromkeys(frames, "the whole table would have to be in memory")
+    if "cleanlab" in reasons:
+        reasons["hocal_on_wide_pandas"] = "stops with cleanlab, whose table it counts"
+    return reasons
 
 
 def make_tables(folder: Path, n_items: int) -> tuple[str, str]:
@@ -71,34 +198,6 @@ def make_tables(folder: Path, n_items: int) -> tuple[str, str]:
     return str(labels), str(predictions)
 
 
-def count(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
-    """Compare count_labels with the group-by it needs, in DuckDB and in polars; the table of counts comes back."""
-    path, _ = make_tables(folder, n_items)
-    with connect(folder) as connection:
-        table = connection.read_parquet(path)
-        lazy = pl.scan_parquet(path)
-        calls = {
-            "duckdb": lambda: connection.sql(GROUP_BY.format(path)).to_arrow_table(),
-            "hocal_on_duckdb": lambda: count_labels(table, item="item", label="label"),
-            "polars": lambda: lazy.group_by("item", "label").len().collect(),
-            "hocal_on_polars": lambda: count_labels(lazy, item="item", label="label"),
-        }
-        seconds, values = best_times(calls, repeats)
-    counts = values["hocal_on_duckdb"].counts
-    return {
-        "n_labels": n_items * LABELS_PER_ITEM,
-        "seconds": seconds,
-        "ratio_duckdb": seconds["hocal_on_duckdb"] / seconds["duckdb"],
-        "ratio_polars": seconds["hocal_on_polars"] / seconds["polars"],
-        "correct": bool(
-            counts.sum() == n_items * LABELS_PER_ITEM
-            and (counts > 0).sum() == values["duckdb"].num_rows
-            and np.array_equal(counts, values["hocal_on_polars"].counts)
-        ),
-        "peak_gib": peak_gib(),
-    }
-
-
 def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
     """Compare cell_statistics with one plain group-by of the labels, in DuckDB with 2 GB of memory."""
     labels, predictions = make_tables(folder, n_items)
@@ -109,6 +208,7 @@ def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
             "hocal": lambda: cell_statistics(*tables, **CELLS),
         }
         seconds, values = best_times(calls, repeats)
+        peaks = {name: peak_bytes(call) for name, call in calls.items()}
     held = values["hocal"]
     return {
         "n_labels": n_items * LABELS_PER_ITEM,
@@ -118,7 +218,7 @@ def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
         "target": TARGET,
         "histogram_rows": len(held.observed.cells) + len(held.aligned.cells),
         "correct": bool(held.n_labels.sum() == values["group_by"][0][0]) and is_exact(held, labels, predictions),
-        "peak_gib": peak_gib(),
+        "peak_bytes": peaks,
     }
 
 
@@ -166,34 +266,31 @@ def on_spark(folder: Path, n_items: int) -> dict[str, Any]:
     }
 
 
-def peak_gib() -> float:
-    """Return the largest memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
-
-
-def growth(rows: list[dict[str, Any]]) -> float:
-    """Return the power of the number of labels with which the time of the two largest runs grows."""
-    small, large = rows[-2:]
-    return math.log(large["seconds"]["hocal"] / small["seconds"]["hocal"]) / math.log(
-        large["n_labels"] / small["n_labels"]
-    )
+def exponent(rows: list[dict[str, Any]], name: str) -> float:
+    """Return the power of the number of labels with which a method's time grows."""
+    held = [row for row in rows if name in row["seconds"]]
+    return growth([row["n_labels"] for row in held], [row["seconds"][name] for row in held])
 
 
 def run(tiny: bool) -> dict[str, Any]:
-    """Return all measurements, sizes growing so that the peak memory is that of the largest so far."""
-    sizes = [100, 1_000] if tiny else [20_000, 200_000, 2_000_000, 10_000_000]
+    """Return all measurements."""
+    sizes = [1_000, 5_000] if tiny else [10**5, 10**6, 10**7, 10**8]
+    other = [Table(sizes[1], 100), Table(sizes[1], 1_000), Table(sizes[1], text=True)]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        measured = [cells(folder, n, 1 if tiny or n > 3_000_000 else 2) for n in sizes]
+        counted = grow_counts(folder, sizes)
+        n_items = [100, 1_000] if tiny else [20_000, 200_000, 2_000_000, 10_000_000]
+        measured = [cells(folder, n, 1 if tiny or n > 3_000_000 else 2) for n in n_items]
         result = {
-            "versions": versions("numpy", "narwhals", "duckdb", "polars", "pyarrow"),
-            "classes": N_CLASSES,
+            "versions": versions("numpy", "narwhals", "duckdb", "polars", "pyarrow", "pandas", "crowd-kit", "cleanlab"),
             "labels_per_item": LABELS_PER_ITEM,
             "duckdb_memory_limit": "2GB",
+            "count": counted,
+            "count_growth": {method: exponent(counted, method) for method in counted[0]["seconds"]},
+            "count_other": [count(folder, table, 1 if tiny else 2, NO_WIDE_TABLE) for table in other],
             "cells": measured,
-            "cells_growth": growth(measured),
-            "count": [count(folder, n, 1 if tiny else 2) for n in sizes[:-1]],
+            "cells_growth": exponent(measured[-2:], "hocal"),
         }
         if not tiny:
             result["versions"] |= versions("pyspark")
@@ -209,9 +306,10 @@ def main() -> None:
     result = run(tiny)
     text = json.dumps(result, indent=2)
     print(text)
-    wrong = [row for part in ("cells", "count", "spark") for row in result.get(part, []) if not row["correct"]]
+    parts = ("count", "count_other", "cells", "spark")
+    wrong = [row for part in parts for row in result.get(part, []) if not row["correct"]]
     if wrong:
-        raise SystemExit(f"results differ from the group-by's or from those of arrays: {wrong}")
+        raise SystemExit(f"results differ from the group-by's, from a peer's or from those of arrays: {wrong}")
     if not tiny:
         RESULTS.write_text(text + "\n", encoding="utf-8")
 

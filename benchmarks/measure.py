@@ -16,6 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+MOST_SECONDS, MOST_BYTES = 60.0, 8e9  # of one call; a method that would need more stops at the size before
+
 
 def best_times(calls: Mapping[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the best time in seconds and the value of each call, taking turns so that a disturbance hits all."""
@@ -47,6 +49,26 @@ def peak_bytes(call: Callable[[], Any]) -> int | None:
 def _kilobytes(status: Path, field: str) -> int:
     line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith(field))
     return int(line.split()[1])
+
+
+def measure_once(call: Callable[[], Any]) -> tuple[float, int | None, Any]:
+    """Return seconds, peak memory and value of one call."""
+    held: list[Any] = []
+
+    def timed() -> None:
+        start = time.perf_counter()
+        value = call()
+        held.extend([time.perf_counter() - start, value])
+
+    peak = peak_bytes(timed)
+    return held[0], peak, held[1]
+
+
+def too_large(seconds: Mapping[str, float], peaks: Mapping[str, int | None], times_larger: float) -> dict[str, str]:
+    """Tell which methods would take too long or too much memory on larger data, and why, from smaller data."""
+    slow = [name for name, value in seconds.items() if value * times_larger > MOST_SECONDS]
+    large = [name for name, value in peaks.items() if (value or 0) * times_larger > MOST_BYTES]
+    return dict.fromkeys(large, f"over {MOST_BYTES / 1e9:.0f} GB") | dict.fromkeys(slow, f"over {MOST_SECONDS:.0f} s")
 
 
 def growth(sizes: Iterable[float], seconds: Iterable[float]) -> float:

@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 PLAIN_FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("experiments/*.md")])
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
-BENCHMARKS = [path for path in sorted(ROOT.glob("benchmarks/*.py")) if path.name != "measure.py"]
 
 # Commands that install or run what other tests run; any other command in a document is run here.
 RUN_ELSEWHERE = ("pip install ", "make ", "git ", "python examples/", "python benchmarks/", "python experiments/")
@@ -116,13 +115,6 @@ def test_example_runs(example: Path) -> None:
 
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
-
-
-@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda path: path.name)
-def test_benchmark_runs_in_its_tiny_version(benchmark: Path) -> None:
-    finished = subprocess.run([sys.executable, str(benchmark), "--tiny"], capture_output=True, text=True, check=False)
-
-    assert finished.returncode == 0, finished.stderr
 
 
 @pytest.mark.parametrize("document", PLAIN_FILES, ids=name_of)

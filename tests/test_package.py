@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import email
 import os
-import shutil
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email.message import Message
 from pathlib import Path
@@ -18,7 +19,6 @@ import pytest
 import hocal
 
 ROOT = Path(__file__).parents[1]
-DEVELOPMENT = (".git", ".venv", "*cache*", "site", "dist", "build")  # of no use to a build
 
 # What a first user does, with nothing installed but the dependencies.
 SMOKE = """
@@ -106,11 +106,21 @@ def test_source_archive_holds_no_data(built: Built) -> None:
     assert suffixes <= {"", ".py", ".json", ".txt"}
 
 
+def test_source_archive_leaves_out_tests_of_what_it_has_not(built: Built) -> None:
+    """Documents, experiments, pictures and this file are about the repository; all other tests run from the archive."""
+    tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
+
+    about = {"benchmarks", "documentation", "experiments", "package"}
+    absent = {"tests/plot/test_pictures.py", *(f"tests/test_{name}.py" for name in about)}
+    assert tests - built.archive_files == absent
+
+
 def test_builds_are_reproducible(built: Built, tmp_path: Path) -> None:
-    """A copy of the checkout with other modification times gives the same bytes."""
-    shutil.copytree(ROOT, tmp_path / "copy", ignore=shutil.ignore_patterns(*DEVELOPMENT), copy_function=shutil.copyfile)
+    """What was built from the checkout is built again, byte for byte, from the source archive."""
+    with tarfile.open(built.archive) as packed:
+        packed.extractall(tmp_path / "source", filter="data")
     (tmp_path / "dist").mkdir()
-    again = build(tmp_path / "copy", tmp_path / "dist")
+    again = build(tmp_path / "source" / f"hocal-{hocal.__version__}", tmp_path / "dist")
 
     assert again.wheel.read_bytes() == built.wheel.read_bytes()
     assert again.archive.read_bytes() == built.archive.read_bytes()
@@ -152,6 +162,21 @@ def test_wheel_without_extras_works_in_a_clean_environment(built: Built, tmp_pat
     command = subprocess.run([programs / "hocal"], capture_output=True, text=True, check=False, env=environment)
     assert command.returncode == 2
     assert 'pip install "hocal[app]"' in command.stderr
+
+
+def lower_bounds(*extras: str) -> dict[str, str]:
+    """Return {name: oldest version} of the dependencies and of some extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = sum((project["optional-dependencies"][extra] for extra in extras), project["dependencies"])
+    return dict(found.groups() for need in needs if (found := re.match(r"([\w-]+)>=([\d.]+)", need)))
+
+
+def test_oldest_versions_are_the_lower_bounds() -> None:
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "tests" / "oldest.txt").read_text(), flags=re.MULTILINE))
+
+    bounds = lower_bounds("app", "dev")
+    assert pinned == {name: bounds[name] for name in pinned}
+    assert pinned.keys() >= lower_bounds("app").keys()
 
 
 def test_citation_has_the_version() -> None:

@@ -1,0 +1,283 @@
+"""Write the tables of README.md from the stored results, between the comments that name them.
+
+python benchmarks/tables.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+README = Path(__file__).parent / "README.md"
+RESULTS = Path(__file__).parent / "results"
+
+
+def stored(name: str) -> Any:
+    """Return a result file."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """Return a table in Markdown."""
+    titles = [str(title) for title in head]
+    lines = [titles, ["---"] * len(titles), *([str(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in the unit that suits it; a dash for a method that stopped earlier."""
+    if seconds is None:
+        return "-"
+    value, unit = (
+        (seconds, "s") if seconds >= 1 else (1e3 * seconds, "ms") if seconds >= 1e-3 else (1e6 * seconds, "us")
+    )
+    return f"{figure(value)} {unit}"
+
+
+def figure(value: float | None) -> str:
+    """Return about two digits of a ratio."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 2 else f"{value:.2f}"
+
+
+def memory(n_bytes: float | None) -> str:
+    """Return a memory in MB or GB."""
+    if n_bytes is None:
+        return "-"
+    if n_bytes < 1e6:
+        return "under 1 MB"
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
+
+
+def count(n: int) -> str:
+    """Return a number with separators."""
+    return f"{n:,}"
+
+
+def best_peer(seconds: dict[str, float]) -> float:
+    """Return the time of the fastest method that is not hocal's."""
+    return min(value for name, value in seconds.items() if not name.startswith("hocal"))
+
+
+def transport_pairs() -> str:
+    """Return the distances between two samples of snapshots."""
+    result = stored("wasserstein")
+    rows = [
+        [
+            row["n_classes"], row["k"], count(row["n_items"]), " and ".join(map(count, row["atoms"])),
+            duration(best_peer(row["seconds"])), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            figure(row["times_faster_in_the_worst_draw"]), memory(row["peak_bytes"]["hocal"]),
+        ]
+        for part in ("one_pair", "one_pair_of_two_classes", "many_classes")
+        for row in result[part]
+    ]  # fmt: skip
+    heads = ["classes", "k", "items", "distinct", "best peer", "hocal", "times faster", "worst draw", "memory"]
+    return table(heads, rows)
+
+
+def transport_cells() -> str:
+    """Return the distances in a hundred cells."""
+    result = stored("wasserstein")
+    parts = ("small_cells", "small_cells_of_two_classes", "large_cells", "large_cells_of_two_classes")
+    rows = [
+        [
+            row["n_classes"], count(row["items_a_cell"]), row["cell_sizes"], row["k"],
+            duration(best_peer(row["seconds"])), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+        ]
+        for part in parts
+        for row in result[part]
+    ]  # fmt: skip
+    return table(["classes", "items a cell", "sizes", "k", "best peer", "hocal", "times faster"], rows)
+
+
+def transport_lines() -> str:
+    """Return the distances of weighted mixtures of two classes."""
+    rows = [
+        [
+            count(row["n_mixtures"]), count(row["n_atoms"]), duration(row["seconds"]["pot_line"]),
+            duration(row["seconds"]["scipy_line"]), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+        ]
+        for row in stored("wasserstein")["weighted_lines"]
+    ]  # fmt: skip
+    return table(["pairs", "atoms", "POT `emd2_1d`", "SciPy", "hocal", "times faster than the better"], rows)
+
+
+def decomposition() -> str:
+    """Return the decompositions of arrays and tensors, in times of a read."""
+    result = stored("decomposition")
+    rows = []
+    for case in result["cases"] + result["sizes"]:
+        relative = case["time_relative_to_read"]
+        peers = {name: x for name, x in relative.items() if name.startswith("torch") and name.endswith("1_thread")}
+        both = {name: x for name, x in relative.items() if name.startswith("torch") and name.endswith("2_threads")}
+        rows.append(
+            [
+                " x ".join(map(count, case["shape"])), case["dtype"], duration(case["read_seconds"]),
+                figure(relative["hocal"]), figure(relative["hocal_from_mixtures"]),
+                figure(relative["hocal_tensor_1_thread"]), figure(relative["hocal_tensor_2_threads"]),
+                figure(min(peers.values())), figure(min(both.values())), figure(relative.get("probly")),
+            ]
+        )  # fmt: skip
+    heads = ["items x members x classes", "dtype", "read", "hocal", "mixtures given", "tensor", "tensor, 2 threads"]
+    return table([*heads, "best PyTorch", "best PyTorch, 2 threads", "probly"], rows)
+
+
+def decomposition_memory() -> str:
+    """Return the memory that decompositions need, in times of their input."""
+    rows = [
+        [f"{case['megabytes']:,.0f} MB", case["dtype"], *map(figure, case["peak_memory_in_inputs"].values())]
+        for case in stored("decomposition")["sizes"]
+    ]
+    names = stored("decomposition")["sizes"][0]["peak_memory_in_inputs"]
+    return table(["input", "dtype", *(name.removesuffix("_1_thread").replace("_", " ") for name in names)], rows)
+
+
+def decomposition_gpu() -> str:
+    """Return the decompositions on a GPU."""
+    rows = [
+        [
+            " x ".join(map(count, row["shape"])), row["dtype"], memory(row["bytes"]),
+            duration(row["milliseconds"]["read"] / 1e3), duration(row["milliseconds"]["peer"] / 1e3),
+            duration(row["milliseconds"]["hocal"] / 1e3), figure(row["relative_to_the_read"]),
+            figure(row["times_faster_than_peer"]), duration(row["milliseconds_from_idle"]["hocal"] / 1e3),
+            *(memory(row["peak_bytes"][name]) for name in ("peer", "hocal")),
+        ]
+        for row in stored("decomposition_gpu")["rows"]
+    ]  # fmt: skip
+    heads = ["items x members x classes", "dtype", "input", "read", "torch-uncertainty", "hocal", "hocal / read"]
+    return table([*heads, "times faster", "hocal, GPU idle before", "its memory", "hocal's"], rows)
+
+
+def deconvolution_pool() -> str:
+    """Return the pool against plain expectation maximisation."""
+    rows = [
+        [
+            row["data"], row["n_classes"], row["k"], count(row["n_snapshots"]), count(row["n_atoms"]),
+            duration(row["hocal"]["seconds"]), f"{row['hocal']['gap']:.0e}",
+            *(_slow(row, short) for short in row["em"]),
+        ]
+        for row in stored("deconvolution")["em"]
+    ]  # fmt: skip
+    heads = ["data", "classes", "k", "snapshots", "atoms", "hocal", "its gap"]
+    return table([*heads, *(f"times faster than EM to {short}" for short in ("1e-6", "1e-8"))], rows)
+
+
+def _slow(row: dict[str, Any], short: str) -> str:
+    found = row["em"][short]
+    return f"{'' if found['reached'] else 'over '}{figure(row['times_faster'][short])} ({count(found['steps'])} steps)"
+
+
+def deconvolution_optimum() -> str:
+    """Return the pool against a convex solver."""
+    rows = [
+        [
+            row["data"], row["n_classes"], row["k"], count(row["n_snapshots"]), duration(row["seconds"]["cvxpy"]),
+            duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            f"{row['hocal_ahead_in_nats_an_item']:.0e}",
+        ]
+        for row in stored("deconvolution")["cvxpy"]
+    ]  # fmt: skip
+    heads = ["data", "classes", "k", "snapshots", "CVXPY", "hocal", "times faster", "hocal's optimum is better by"]
+    return table(heads, rows)
+
+
+def deconvolution_fit() -> str:
+    """Return whole fits from counted labels."""
+    rows = [
+        [
+            count(row["n_items"]), row["n_classes"], row["k"], count(row["n_filled_cells"]),
+            count(row["n_distinct"]), duration(row["seconds"]), memory(row["peak_bytes"]),
+        ]
+        for row in stored("deconvolution")["fit"]
+    ]  # fmt: skip
+    return table(["items", "classes", "k", "cells", "distinct snapshots", "time", "memory"], rows)
+
+
+CALIBRATORS = ("hocal_empirical", "hocal_deconvolved", "netcal", "sklearn_isotonic", "sklearn_sigmoid")
+
+
+def calibration() -> str:
+    """Return fits and predictions of calibrators."""
+    result, rows = stored("calibration"), []
+    for row in [*result["rows"], *result["many_classes"], result["ragged"]]:
+        data = [count(row["n_items"]), row["n_classes"], "1 to 10" if row is result["ragged"] else 5]
+        for job in ("fit", "predict_proba", "decompose"):
+            times = [row["seconds"].get(name, {}).get(job) for name in CALIBRATORS]
+            rows.append([*data, job, *map(duration, times)])
+            data = ["", "", ""]
+    names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
+    return table(["items", "classes", "labels an item", "job", *names], rows)
+
+
+def calibration_memory() -> str:
+    """Return the memory of fits."""
+    result = stored("calibration")
+    rows = [
+        [
+            count(row["n_items"]), row["n_classes"], memory(row["input_bytes"]),
+            *(memory(row["peak_bytes"].get(name, {}).get("fit")) for name in CALIBRATORS),
+        ]
+        for row in [*result["rows"], *result["many_classes"]]
+    ]  # fmt: skip
+    names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
+    return table(["items", "classes", "input", *names], rows)
+
+
+def annotation_counts() -> str:
+    """Return the counting of labels."""
+    result, rows = stored("annotations"), []
+    for row in [*result["count"], *result["count_other"]]:
+        seconds, faster = row["seconds"], row["times_faster_than_crowdkit"]
+        rows.append(
+            [
+                count(row["n_labels"]), row["n_classes"], "text" if row["text"] else "integers",
+                *(figure(row["ratio_to_group_by"].get(engine)) for engine in ("duckdb", "polars", "pandas")),
+                duration(seconds["hocal_on_duckdb"]), memory(row["peak_bytes"]["hocal_on_duckdb"]),
+                duration(seconds.get("crowdkit")), figure(faster.get("hocal_on_pandas")),
+                duration(seconds.get("cleanlab")), duration(seconds.get("hocal_on_wide_pandas")),
+            ]
+        )  # fmt: skip
+    heads = ["labels", "classes", "kind", "DuckDB", "polars", "pandas", "time on DuckDB", "its memory", "crowd-kit"]
+    return table([*heads, "hocal on pandas is faster by", "cleanlab", "hocal on its table"], rows)
+
+
+def annotation_cells() -> str:
+    """Return the statistics of cells."""
+    rows = [
+        [
+            count(row["n_labels"]), duration(row["seconds"]["group_by"]), duration(row["seconds"]["hocal"]),
+            figure(row["ratio"]), memory(row["peak_bytes"]["hocal"]),
+        ]
+        for row in stored("annotations")["cells"]
+    ]  # fmt: skip
+    return table(["labels", "group-by", "`cell_statistics`", "ratio", "memory"], rows)
+
+
+def imports() -> str:
+    """Return what starting costs."""
+    rows = [[f"`{name}`", duration(seconds)] for name, seconds in stored("imports")["seconds"].items()]
+    return table(["program", "time"], rows)
+
+
+TABLES: tuple[Callable[[], str], ...] = (
+    *(transport_pairs, transport_cells, transport_lines, decomposition, decomposition_memory, decomposition_gpu),
+    *(deconvolution_pool, deconvolution_optimum, deconvolution_fit, calibration, calibration_memory),
+    *(annotation_counts, annotation_cells, imports),
+)
+
+
+def fill(text: str) -> str:
+    """Return the document with every table written anew."""
+    for make in TABLES:
+        start, end = f"<!-- {make.__name__} -->\n", f"<!-- end of {make.__name__} -->\n"
+        before, rest = text.split(start)
+        _, after = rest.split(end)
+        text = before + start + make() + end + after
+    return text
+
+
+if __name__ == "__main__":
+    README.write_text(fill(README.read_text(encoding="utf-8")), encoding="utf-8")
