@@ -3,16 +3,14 @@
 A display is made by `from_estimator` or `from_predictions`, holds the numbers, and draws them when ``plot(ax=...)``
 is called. Nothing global in matplotlib changes: without an `ax`, a display makes a figure that pyplot does not know.
 
-======================================  ======================================================================
-`UncertaintyMapDisplay`                 aleatoric against epistemic uncertainty, an item a point
-`ReliabilityDisplay`                    predicted against observed uncertainty, a cell a point
-`EntropyDistributionDisplay`            predicted against observed entropies inside a few cells
-`LabelCurveDisplay`                     error of aleatoric uncertainty against the number of labels
-`MixtureDisplay`                        one mixture on the simplex
-`CertificateDisplay`                    certified intervals of the cells, and their widths
-`PredictionSetDisplay`                  the label distributions that a prediction set holds
-`CoverageDisplay`                       how often prediction sets hold what people said
-======================================  ======================================================================
+- `UncertaintyMapDisplay`: aleatoric against epistemic uncertainty, an item a point
+- `ReliabilityDisplay`: predicted against observed uncertainty, a cell a point
+- `EntropyDistributionDisplay`: predicted against observed entropies inside a few cells
+- `LabelCurveDisplay`: error of aleatoric uncertainty against the number of labels
+- `MixtureDisplay`: one mixture on the simplex
+- `CertificateDisplay`: certified intervals of the cells, and their widths
+- `PredictionSetDisplay`: the label distributions that a prediction set holds
+- `CoverageDisplay`: how often prediction sets hold what people said
 """
 
 from __future__ import annotations
