@@ -34,6 +34,7 @@ FLOW = [
     "_predictions",
     "cell_tables",
     "npmle",
+    "empirical",
     "cell_tilts",
     "deconvolution",
     "cell_intervals",

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hocal
-from hocal.calibration import borrow
+from hocal.empirical import borrow
 from hocal.entropy import Custom
 from hocal.partition import CellLayout
 from hocal.snapshots import draw_labels, draw_snapshots

@@ -131,11 +131,10 @@ def cell_statistics(
     ... )
     CellStatistics(2 items, 3 labels, 2 of 20 cells filled, 2 classes)
     """
-    check_choice(missing, "missing", ["error", "drop"])
-    check_choice(unknown, "unknown", ["error", "drop"])
+    rules = {"missing": missing, "unknown": unknown, "unlabelled": unlabelled, "unpredicted": unpredicted}
+    for name, rule in rules.items():
+        check_choice(rule, name, ["error", "drop"])
     check_choice(duplicates, "duplicates", ["error", "keep", "drop"])
-    check_choice(unlabelled, "unlabelled", ["error", "drop"])
-    check_choice(unpredicted, "unpredicted", ["error", "drop"])
     names = _check_columns(classes, probability_columns)
     fitted = _fit(partition, len(names), cell)
     first, second = open_tables(labels, probabilities, ("labels", "probabilities"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.calibration import borrow
+from hocal.empirical import borrow
 from hocal.plot import LabelCurveDisplay
 from hocal.snapshots import draw_snapshots
 

@@ -100,16 +100,14 @@ def fit(
         with working("Counting labels in cells"), predictions.explained():
             held, predictions = given.open(read, labels, predictions, item=item)
             statistics = _statistics(held, predictions, given, chosen, item=item, classes=order, cell=cell)
-        with working("Fitting"):
+        with working("Fitting"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "No item has two labels")  # said in one line below
             calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "No item has two labels")  # said in one line below
-                calibrator.fit_statistics(statistics)
+            calibrator.fit_statistics(statistics)
         notes = model_notes(classes=order, item=item, probability_columns=predictions.given, cell=cell)
         hocal.save(calibrator, temporary, notes=notes)
-        summary = {"model": output, **_summarise(calibrator), "classes": order}
-        sizes = {"n_items": summary["n_items"], "n_labels": summary["n_labels"]}
-        summary["left_out"] = count_left_out(held, predictions, given, item=item, classes=order, **sizes)
+        left_out = count_left_out(held, predictions, given, statistics, item=item, classes=order)
+        summary = {"model": output, **_summarise(calibrator), "classes": order, "left_out": left_out}
     if as_json:
         print_json(summary)
     else:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hocal.cli._items import LabelOptions
 from hocal.cli._tables import Probabilities, count_rows
+
+if TYPE_CHECKING:
+    from hocal import CellStatistics
 
 __all__ = ["count_left_out", "say_left_out"]
 
@@ -23,21 +26,20 @@ def count_left_out(
     labels: Any,
     predictions: Probabilities,
     given: LabelOptions,
+    remained: CellStatistics,
     *,
     item: str,
     classes: Sequence[str],
-    n_items: int,
-    n_labels: int,
 ) -> dict[str, int]:
     """Return how many labels, or predicted items for "unlabelled", each rule that says drop left out.
 
-    `n_items` and `n_labels` are what remained. Of a table of counts only the items are compared.
+    Of a table of counts only the items are compared.
     """
     rules = {name for name, rule in given.rules.items() if rule == "drop"}
     of_labels = bool(given.label and rules - {"unlabelled"})
-    found = _count_labels(labels, given, item, classes, n_labels) if of_labels else {}
+    found = _count_labels(labels, given, item, classes, int(remained.n_labels.sum())) if of_labels else {}
     if "unlabelled" in rules:
-        found["unlabelled"] = count_rows(predictions.table) - n_items
+        found["unlabelled"] = count_rows(predictions.table) - int(remained.n_items.sum())
     return {name: found[name] for name in WORDS if name in rules and name in found}
 
 

@@ -22,8 +22,9 @@ from hocal._validation import (
     check_simplex,
     check_weights,
 )
-from hocal.calibration import SnapshotCalibrator, borrow
+from hocal.calibration import SnapshotCalibrator
 from hocal.decomposition import Decomposition, decompose
+from hocal.empirical import borrow
 from hocal.entropy import get_entropy
 from hocal.evaluation import aleatoric_error
 from hocal.mixtures import Mixtures
