@@ -91,7 +91,10 @@ def check_counts(counts: Any, name: str = "counts", *, n_classes: int | None = N
         values, rows = _as_numbers(counts, name), None
         shape = values.shape
     if len(shape) != 2 or shape[1] < 2:
-        raise ValueError(f"`{name}` must have shape (n_items, n_classes) with at least two classes, got {shape}.")
+        raise ValueError(
+            f"`{name}` must have shape (n_items, n_classes) with at least two classes, got {shape}. "
+            "Count a table of judgements with hocal.count_labels."
+        )
     if shape[0] == 0:
         raise ValueError(f"`{name}` must hold at least one item, got shape {shape}.")
     if n_classes is not None and shape[1] != n_classes:
