@@ -25,10 +25,10 @@ from cleanlab.multiannotator import get_majority_vote_label
 from crowdkit.aggregation import MajorityVote
 from measure import best_times, growth, measure_once, peak_bytes, too_large, versions
 
-from hocal.annotations import LabelCounts, count_labels
-from hocal.cell_tables import cell_statistics
-from hocal.partition import TopLabelPartition
-from hocal.statistics import CellStatistics
+from hocal.annotations.cell_counting import cell_statistics
+from hocal.annotations.counting import LabelCounts, count_labels
+from hocal.cells.partitions import TopLabelPartition
+from hocal.cells.statistics import CellStatistics
 
 N_CLASSES, LABELS_PER_ITEM = 10, 5
 TARGET = 12  # cell_statistics at most this many times the time of one plain group-by of the labels

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import hocal
-from hocal import deconvolution
+from hocal.calibration import deconvolution
+from hocal.calibration.pool import fit_pool
+from hocal.cells.statistics import align_counts
 from hocal.datasets import load_chaosnli, load_cifar10_softmax, load_cifar10h, load_ferplus, make_mixture_world
-from hocal.npmle import fit_pool
-from hocal.snapshots import draw_snapshots
-from hocal.statistics import align_counts
+from hocal.uncertainty.snapshots import draw_snapshots
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -26,8 +26,8 @@ from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
 from hocal.datasets import load_cifar10h
-from hocal.mixtures import Mixtures
-from hocal.transport import wasserstein
+from hocal.uncertainty.distance import wasserstein
+from hocal.uncertainty.mixtures import Mixtures
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy as np
 
 import hocal
 from hocal.datasets import load_cifar10_softmax, load_cifar10h
-from hocal.snapshots import draw_labels
+from hocal.uncertainty.snapshots import draw_labels
 
 K = 5
 

@@ -9,7 +9,7 @@ two doctors agree half of the time in the first and always in the second.
 import numpy as np
 
 import hocal
-from hocal.snapshots import draw_labels
+from hocal.uncertainty.snapshots import draw_labels
 
 N_SCANS = 2000
 PREDICTIONS = np.full((N_SCANS, 2), 0.5)

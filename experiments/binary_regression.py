@@ -22,9 +22,9 @@ from torch import nn
 
 import hocal
 from hocal.datasets import make_binary_regression
-from hocal.mixtures import Mixtures
 from hocal.plot import EntropyDistributionDisplay, LabelCurveDisplay
 from hocal.torch import SoftmaxHead, predict_mixture, train
+from hocal.uncertainty.mixtures import Mixtures
 
 N_BATCHES, BATCH, N_CALIBRATION, K, N_BINS, N_RESAMPLES = 10_000, 256, 5_000, 10, 100, 50
 TEST_SIZES = (1_000, 5_000)  # the paper does not say; the smaller one gives its figures

@@ -17,7 +17,7 @@ from protocol import METHODS, digits, halves, row, store, summarise
 from real_data import Annotated
 
 import hocal
-from hocal.snapshots import draw_snapshots
+from hocal.uncertainty.snapshots import draw_snapshots
 
 LABELS, PILOT_LABELS, N_SIMULATIONS = (2, 3, 5, 10), 5, 10
 

@@ -18,8 +18,8 @@ from protocol import METHODS, calibrate, digits, halves, store
 from real_data import Annotated, cifar10h
 
 import hocal
-from hocal.evaluation import CalibrationError
-from hocal.snapshots import draw_snapshots
+from hocal.calibration.evaluation import CalibrationError
+from hocal.uncertainty.snapshots import draw_snapshots
 
 SEED, LABELS, N_SIMULATIONS = 0, (2, 5), 100
 

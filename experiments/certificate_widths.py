@@ -16,10 +16,10 @@ from protocol import calibrate, row, store, summarise
 from real_data import Annotated, cifar10h
 
 import hocal
-from hocal.bounds import aleatoric_bound, epsilon_bound
-from hocal.certificates import ENTROPIES, QUANTITIES
-from hocal.entropy import get_entropy
-from hocal.statistics import align_counts
+from hocal.cells.statistics import align_counts
+from hocal.guarantees.bounds import aleatoric_bound, epsilon_bound
+from hocal.guarantees.certificates import ENTROPIES, QUANTITIES
+from hocal.uncertainty.entropy import get_entropy
 
 CONFIDENCE, FEWEST, LABELS = 0.95, 200, (2, 3, 5, 10)
 

@@ -19,9 +19,9 @@ from protocol import METHODS, RESULTS, accuracy, halves, row, store, summarise
 
 import hocal
 from hocal.datasets import load_ferplus
-from hocal.decomposition import Decomposition
-from hocal.entropy import Shannon
-from hocal.snapshots import draw_snapshots
+from hocal.uncertainty.decomposition import Decomposition
+from hocal.uncertainty.entropy import Shannon
+from hocal.uncertainty.snapshots import draw_snapshots
 
 LABELS, PANEL = (1, 2, 3, 4, 10), 10
 PAPER = {

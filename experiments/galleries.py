@@ -21,8 +21,8 @@ from protocol import accuracy, digits, draw, halves, row, store, summarise
 from real_data import Annotated, cifar10h
 
 import hocal
+from hocal.cells.statistics import rank_classes
 from hocal.datasets import load_cifar10_images, load_cifar10h
-from hocal.statistics import rank_classes
 
 KINDS, N_SHOWN, FEWEST = ("most epistemic", "most aleatoric"), 8, 10  # cells of a kind; test items of such a cell
 EPISTEMIC, ALEATORIC, WIDTH = "#c23b22", "#3a7d44", 1.5  # colours, and nats as wide as an image

@@ -17,8 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hocal
 from hocal.datasets import World, make_mixture_world
-from hocal.mixtures import Mixtures
 from hocal.torch import MixtureHead, SnapshotHead, predict_mixture, train
+from hocal.uncertainty.mixtures import Mixtures
 
 K, N_CLASSES, N_CELLS, N_ATOMS, N_COMPONENTS = 5, 3, 8, 3, 6
 SIZES, SEEDS, BATCH, N_STEPS = (125, 500, 2_000, 8_000, 32_000), (0, 1, 2), 64, 3_000

@@ -19,7 +19,7 @@ from protocol import METHODS, calibrate, draw, halves, row, store, summarise
 from real_data import Annotated, chaosnli, cifar10h, ferplus
 
 import hocal
-from hocal.empirical import borrow
+from hocal.calibration.empirical import borrow
 from hocal.plot import LabelCurveDisplay
 
 DATA: dict[str, Callable[[], Annotated]] = {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import hocal
-from hocal.snapshots import draw_snapshots
+from hocal.uncertainty.snapshots import draw_snapshots
 
 RESULTS, FIGURES = Path(__file__).parent / "results", Path(__file__).parent / "figures"
 METHODS = ("empirical", "deconvolved")  # the paper's and hocal's

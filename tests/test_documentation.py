@@ -139,7 +139,7 @@ def test_page_of_public_names_lists_them_all() -> None:
     assert re.findall(r"^\| \[`hocal\.(\w+)`\]", page, flags=re.MULTILINE) == hocal.__all__
 
 
-def test_design_page_has_a_place_for_every_module() -> None:
+def test_design_page_has_a_place_for_every_room() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     modules = {path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if not path.name.startswith("__")}
 
@@ -176,7 +176,7 @@ def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_every_public_name_and_module_has_an_entry(site: Path) -> None:
+def test_every_public_name_and_room_has_an_entry(site: Path) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
     modules = {path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if path.stem[0] not in "_."}
     listed = set(re.findall(r'id="hocal\.([\w.]+)"', pages))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.entropy import get_entropy
+from hocal.uncertainty.entropy import get_entropy
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # One label an item is among what the experiments compare.
@@ -78,7 +78,7 @@ def test_methods_without_labels_have_the_stored_errors_on_cifar10h(load: Load) -
 def test_with_one_label_the_papers_error_is_the_mean_entropy_whatever_the_cells(load: Load, n_slices: int) -> None:
     """One label has no entropy (erratum E2): .154 nats on CIFAR-10H, where the paper's table says .501."""
     p, counts = load("real_data").cifar10h()
-    labels = hocal.snapshots.draw_snapshots(counts, 1, replace=True, random_state=0)
+    labels = hocal.uncertainty.snapshots.draw_snapshots(counts, 1, replace=True, random_state=0)
 
     calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(n_slices), method="empirical").fit(p, labels)
     error = hocal.aleatoric_error(calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p))

@@ -1,22 +1,22 @@
 """Split a classifier's uncertainty into disagreement in the data and ignorance of the model."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hocal.annotations import count_labels
-    from hocal.budget import plan_budget
-    from hocal.calibration import SnapshotCalibrator
-    from hocal.cell_tables import cell_statistics
-    from hocal.certificates import Certificate
-    from hocal.classifier import HigherOrderCalibratedClassifier
-    from hocal.decomposition import Decomposition, LossDecomposition, decompose, decompose_loss
-    from hocal.evaluation import CalibrationError, aleatoric_error, calibration_error, coverage
-    from hocal.independence import check_annotations
-    from hocal.mixtures import Mixtures
-    from hocal.partition import (
+    from hocal.annotations import cell_statistics, check_annotations, count_labels
+    from hocal.calibration import (
+        CalibrationError,
+        HigherOrderCalibratedClassifier,
+        SnapshotCalibrator,
+        aleatoric_error,
+        calibration_error,
+        coverage,
+        load,
+        save,
+    )
+    from hocal.cells import (
+        CellStatistics,
         KMeansPartition,
         LevelSetPartition,
         PrecomputedPartition,
@@ -24,11 +24,18 @@ if TYPE_CHECKING:
         TopLabelPartition,
         UniformPartition,
     )
-    from hocal.persistence import load, save
-    from hocal.planning import interval_width, items_needed
-    from hocal.prediction_sets import PredictionSets, predict_set
-    from hocal.statistics import CellStatistics
-    from hocal.transport import wasserstein
+    from hocal.decisions import interval_width, items_needed, plan_budget
+    from hocal.guarantees import Certificate
+    from hocal.uncertainty import (
+        Decomposition,
+        LossDecomposition,
+        Mixtures,
+        PredictionSets,
+        decompose,
+        decompose_loss,
+        predict_set,
+        wasserstein,
+    )
 
 __version__ = "0.1.0"
 
@@ -67,17 +74,19 @@ __all__ = [
 
 # Names are imported on first use: scikit-learn alone takes a second and brings pandas along.
 _HOMES = {
-    "annotations": ["count_labels"],
-    "budget": ["plan_budget"],
-    "calibration": ["SnapshotCalibrator"],
-    "cell_tables": ["cell_statistics"],
-    "certificates": ["Certificate"],
-    "classifier": ["HigherOrderCalibratedClassifier"],
-    "decomposition": ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"],
-    "evaluation": ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"],
-    "independence": ["check_annotations"],
-    "mixtures": ["Mixtures"],
-    "partition": [
+    "annotations": ["cell_statistics", "check_annotations", "count_labels"],
+    "calibration": [
+        "CalibrationError",
+        "HigherOrderCalibratedClassifier",
+        "SnapshotCalibrator",
+        "aleatoric_error",
+        "calibration_error",
+        "coverage",
+        "load",
+        "save",
+    ],
+    "cells": [
+        "CellStatistics",
         "KMeansPartition",
         "LevelSetPartition",
         "PrecomputedPartition",
@@ -85,11 +94,18 @@ _HOMES = {
         "TopLabelPartition",
         "UniformPartition",
     ],
-    "persistence": ["load", "save"],
-    "planning": ["interval_width", "items_needed"],
-    "prediction_sets": ["PredictionSets", "predict_set"],
-    "statistics": ["CellStatistics"],
-    "transport": ["wasserstein"],
+    "decisions": ["interval_width", "items_needed", "plan_budget"],
+    "guarantees": ["Certificate"],
+    "uncertainty": [
+        "Decomposition",
+        "LossDecomposition",
+        "Mixtures",
+        "PredictionSets",
+        "decompose",
+        "decompose_loss",
+        "predict_set",
+        "wasserstein",
+    ],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -42,7 +42,7 @@ def test_demo_does_not_replace_a_page_unasked(run: Run, tmp_path: Path) -> None:
 def test_demo_refuses_an_output_before_the_work(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, message: str
 ) -> None:
-    monkeypatch.setattr("hocal.demo.demonstrate", lambda **_: pytest.fail("the work was done"))
+    monkeypatch.setattr("hocal.cli.demonstration.demonstrate", lambda **_: pytest.fail("the work was done"))
     outcome = run("demo", "--output", str(tmp_path / output))
 
     assert outcome.code == 2

@@ -16,8 +16,8 @@ import pytest
 import hocal
 from command_line import CLASSES, Run, Study
 from engines import spark, why_no_spark  # noqa: F401
-from hocal.cli._left_out import say_left_out
-from hocal.persistence import read_notes
+from hocal.calibration.persistence import read_notes
+from hocal.cli.left_out import say_left_out
 
 LONG = "--item item --label label --n-slices 2"
 NAMES = "item,label,annotator"

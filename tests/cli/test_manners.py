@@ -22,7 +22,7 @@ COMMANDS = ["fit", "predict", "evaluate", "check", "report", "plan", "data list"
 START = "from hocal.cli import main; main()"
 SLOW = """
 import time
-import hocal.cli._predict as command
+import hocal.cli.predict as command
 
 command.ROWS, predict_batch = 10, command._predict_batch
 
@@ -179,7 +179,7 @@ def on_a_terminal(code: str, *arguments: str, **environment: str) -> str:
 
 
 def test_a_terminal_shows_progress(study: Study, tmp_path: Path) -> None:
-    at_once = "import hocal.cli._messages as messages\nmessages.DELAY = 0\n"
+    at_once = "import hocal.cli.messages as messages\nmessages.DELAY = 0\n"
     arguments = ["predict", study / "model.hocal", study / "predictions.parquet", "-o", str(tmp_path / "out.csv")]
 
     shown = on_a_terminal(at_once + SLOW + START, *arguments)
@@ -208,7 +208,7 @@ def test_a_pipe_gets_neither_colours_nor_progress_nor_noise(study: Study, tmp_pa
 
 def test_a_mistake_of_the_program_keeps_its_traceback(run: Run, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """An import that fails inside the library is no bad input; one that names the pip command is."""
-    monkeypatch.setitem(sys.modules, "hocal.persistence", None)
+    monkeypatch.setitem(sys.modules, "hocal.calibration.persistence", None)
 
     with pytest.raises(ImportError, match="persistence"):
         run("predict", study / "model.hocal", study / "predictions.csv", "-o", "nowhere.csv")

@@ -8,7 +8,7 @@ import pytest
 
 import hocal
 from command_line import Run, Study
-from hocal.independence import check_annotations
+from hocal.annotations.independence import check_annotations
 
 
 def test_check_reports_what_python_reports(run: Run, study: Study) -> None:

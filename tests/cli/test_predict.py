@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import hocal
 from command_line import CLASSES, Run, Study
-from hocal.cli import _predict
+from hocal.cli import predict
 
 QUANTITIES = ("aleatoric", "epistemic", "predictive")
 
@@ -97,7 +97,7 @@ def test_batches_do_not_change_the_result(
 ) -> None:
     arguments = ["predict", study / "model.hocal", study / "predictions.parquet", "-o"]
     run(*arguments, str(tmp_path / "whole.parquet"))
-    monkeypatch.setattr(_predict, "ROWS", 7)
+    monkeypatch.setattr(predict, "ROWS", 7)
     run(*arguments, str(tmp_path / "parts.parquet"))
 
     assert parquet.read_table(tmp_path / "whole.parquet").equals(parquet.read_table(tmp_path / "parts.parquet"))

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 import hocal
-from hocal.representations import thin_distribution
-from hocal.snapshots import draw_labels, enumerate_snapshots, n_snapshots, rank_snapshots, sub_snapshots
 from hocal.torch import MixtureHead, SnapshotHead, predict_mixture
+from hocal.uncertainty.moment_tensors import thin_distribution
+from hocal.uncertainty.snapshots import draw_labels, enumerate_snapshots, n_snapshots, rank_snapshots, sub_snapshots
 
 RAGGED = np.array([[3, 0, 1], [1, 1, 0], [0, 5, 2], [1, 0, 0]])
 FOUR_LABELS = np.array([[4, 0, 0], [2, 1, 1], [0, 3, 1], [1, 1, 2]])

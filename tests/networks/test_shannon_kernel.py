@@ -7,7 +7,7 @@ import torch
 from hocal.torch import decompose_members
 
 pytest.importorskip("triton", reason="needs Triton, which has wheels for Linux only")
-from hocal.torch._shannon_kernel import decompose_shannon
+from hocal.torch.shannon_kernel import decompose_shannon
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import hocal
-from hocal.decomposition import KINDS, Kind
-from hocal.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne
-from hocal.torch import _decomposition, decompose_members
+from hocal.torch import decompose_members, decomposition
+from hocal.uncertainty.decomposition import KINDS, Kind
+from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne
 
 ENTROPIES = [Shannon(), Shannon(base=2), Brier(), Brier(scale=2), Tsallis(1.5), Tsallis(0.5), ZeroOne(), Spherical()]
 PARTS = ("predictive", "aleatoric", "epistemic")
@@ -23,7 +23,7 @@ def random_members() -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("entropy", ENTROPIES, ids=str)
 def test_tensors_give_the_numbers_of_arrays(entropy: Entropy, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_decomposition, "_CPU_BLOCK", 200)  # several blocks, the last one short
+    monkeypatch.setattr(decomposition, "_CPU_BLOCK", 200)  # several blocks, the last one short
     members = random_members()
     expected = hocal.decompose(hocal.Mixtures.from_ensemble(members), entropy, kind=kind)
 

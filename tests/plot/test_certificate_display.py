@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.certificates import Certificate, certify
+from hocal.guarantees.certificates import Certificate, certify
 from hocal.plot import CertificateDisplay
 
 
@@ -75,7 +75,7 @@ def test_widths_are_drawn_against_items(certificate: Certificate) -> None:
 
 
 def test_many_cells_are_counted_instead_of_named(certificate: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocal.plot._certificate.MAX_NAMED", 2)
+    monkeypatch.setattr("hocal.plot.certificate.MAX_NAMED", 2)
     display = CertificateDisplay.from_certificate(certificate).plot()
 
     assert display.ax_.get_xlabel() == f"{len(display.cells)} cells in order of the estimate"

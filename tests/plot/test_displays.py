@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import hocal
-from hocal.entropy import Brier, Entropy, Shannon
 from hocal.plot import (
     CertificateDisplay,
     CoverageDisplay,
@@ -27,7 +26,8 @@ from hocal.plot import (
     ReliabilityDisplay,
     UncertaintyMapDisplay,
 )
-from hocal.plot._canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, STYLES
+from hocal.plot.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, STYLES
+from hocal.uncertainty.entropy import Brier, Entropy, Shannon
 
 Make = Callable[[Any], Any]
 

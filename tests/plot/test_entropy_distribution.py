@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.entropy import Shannon
 from hocal.plot import EntropyDistributionDisplay
+from hocal.uncertainty.entropy import Shannon
 
 
 def entropies(scene: Any, **options: Any) -> EntropyDistributionDisplay:
@@ -72,7 +72,7 @@ def test_the_band_holds_most_bins_when_the_prediction_is_right(scene: Any) -> No
 def test_the_band_of_a_large_cell_is_as_narrow_as_its_items_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the items have entropy 0: the standard error of their share is .5 / sqrt(1000)."""
     mixtures = hocal.Mixtures([[1, 0], [0.5, 0.5]], [0.5, 0.5], [0, 2], np.zeros(1000, dtype=int))
-    monkeypatch.setattr("hocal.plot._entropy_distribution.MAX_DRAWN", 100)
+    monkeypatch.setattr("hocal.plot.entropy_distribution.MAX_DRAWN", 100)
 
     display = EntropyDistributionDisplay.from_predictions(
         mixtures, label_distributions=mixtures.sample(random_state=0), n_resamples=400, random_state=0

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.empirical import borrow
+from hocal.calibration.empirical import borrow
 from hocal.plot import LabelCurveDisplay
-from hocal.snapshots import draw_snapshots
+from hocal.uncertainty.snapshots import draw_snapshots
 
 ERRORS = {"slow": {5: [0.2, 0.3], 2: [0.4, 0.4]}, "fast": {2: [0.1, 0.1], 5: [0.05, 0.07]}}
 

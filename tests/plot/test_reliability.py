@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 import hocal
-from hocal.certificates import certify
+from hocal.cells.statistics import CellStatistics, align_counts
 from hocal.datasets import make_mixture_world
-from hocal.entropy import Shannon, get_entropy
-from hocal.intervals import betting_interval
+from hocal.guarantees.certificates import certify
+from hocal.guarantees.means import betting_interval
 from hocal.plot import ReliabilityDisplay
-from hocal.statistics import CellStatistics, align_counts
+from hocal.uncertainty.entropy import Shannon, get_entropy
 
 QUANTITIES = ["aleatoric", "epistemic", "mean"]
 

@@ -126,7 +126,7 @@ def test_the_band_holds_the_coverage_of_right_predictions(scene: Any) -> None:
 def test_the_band_of_many_items_is_as_narrow_as_they_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the pairs of labels are (1, 1), the centre of a ball of radius 0."""
     mixtures = hocal.Mixtures.from_points([[0.5, 0.5]])[np.zeros(4000, dtype=int)]
-    monkeypatch.setattr("hocal.plot._coverage.MAX_DRAWN", 200)
+    monkeypatch.setattr("hocal.plot.coverage.MAX_DRAWN", 200)
 
     display = CoverageDisplay.from_predictions(
         mixtures, mixtures.draw(2, random_state=0), levels=[0.9], n_resamples=400, random_state=1

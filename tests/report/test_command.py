@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
 import hocal
-from hocal.cli._report import report
+from hocal.cli.report import report
 from report.example import Example, make_example
 
 CLASSES = ["ant", "bee", "cat", "dog"]

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from hocal.report import summarise
-from hocal.report._schema import Card
+from hocal.report.schema import Card
 from report.example import Example
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hocal.report import Summary
-from hocal.report import _words as words
+from hocal.report import Summary, words
 from report.browser import Browser
 from report.example import CLASSES, IMAGE_ATTACK, SCRIPT_ATTACK
 

@@ -48,8 +48,8 @@ def test_the_map_holds_every_item(summary: Summary) -> None:
 
 
 def test_many_cells_are_gathered_in_squares(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocal.report._parts.MAX_POINTS", 3)
-    monkeypatch.setattr("hocal.report._parts.N_SQUARES", 2)
+    monkeypatch.setattr("hocal.report.parts.MAX_POINTS", 3)
+    monkeypatch.setattr("hocal.report.parts.N_SQUARES", 2)
 
     summary = quick(example)
 
@@ -127,7 +127,7 @@ def test_items_without_labels_are_not_measured(example: Example) -> None:
 
 
 def test_of_many_items_a_sample_is_measured(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocal.report._trust.MAX_MEASURED", 100)
+    monkeypatch.setattr("hocal.report.trust.MAX_MEASURED", 100)
 
     measured = quick(example, counts=example.counts)["trust"]["calibration"]
 

@@ -5,8 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from hocal.report import Report, Summary, summarise
-from hocal.report import _words as words
+from hocal.report import Report, Summary, summarise, words
 from report.example import Example
 
 

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hocal import Mixtures, decompose
-from hocal.cell_intervals import Sample, advise, cell_intervals, estimator_sizes
-from hocal.certificates import Certificate, certify
-from hocal.partition import CellLayout
-from hocal.snapshots import compress
-from hocal.statistics import CellStatistics
-from hocal.transport import wasserstein
+from hocal.cells.partitions import CellLayout
+from hocal.cells.statistics import CellStatistics
+from hocal.guarantees.cell_uncertainty import Sample, advise, cell_intervals, estimator_sizes
+from hocal.guarantees.certificates import Certificate, certify
+from hocal.uncertainty.distance import wasserstein
+from hocal.uncertainty.snapshots import compress
 
 pytestmark = pytest.mark.slow
 

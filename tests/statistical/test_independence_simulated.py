@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from hocal.independence import AnnotationCheck, check_annotations
-from hocal.independence._design_effect import DesignEffect, design_effect
-from hocal.independence._exchangeability import lay_out
+from hocal.annotations.independence import AnnotationCheck, check_annotations
+from hocal.annotations.independence.design_effect import DesignEffect, design_effect
+from hocal.annotations.independence.exchangeability import lay_out
 
 pytestmark = pytest.mark.slow
 

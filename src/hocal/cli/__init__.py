@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     if arguments is None:
         atexit.register(_mute)
-    from hocal.cli._app import run
+    from hocal.cli.app import run
 
     run(arguments)
 

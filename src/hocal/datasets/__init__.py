@@ -1,12 +1,12 @@
 """Worlds with known label distributions, and real label counts of people with where they come from."""
 
-from hocal.datasets._crowd import CrowdLabels, load_crowd
-from hocal.datasets._digits import make_ambiguous_digits
-from hocal.datasets._download import DownloadError
-from hocal.datasets._ferplus import FERPlus, load_ferplus
-from hocal.datasets._fetch import FileStatus, fetch, list_files
-from hocal.datasets._images import JPEGImages, load_cifar10_images
-from hocal.datasets._real import (
+from hocal.datasets.crowd import CrowdLabels, load_crowd
+from hocal.datasets.digits import make_ambiguous_digits
+from hocal.datasets.download import DownloadError
+from hocal.datasets.ferplus import FERPlus, load_ferplus
+from hocal.datasets.fetching import FileStatus, fetch, list_files
+from hocal.datasets.images import JPEGImages, load_cifar10_images
+from hocal.datasets.real import (
     ChaosNLI,
     LabelledItems,
     Predictions,
@@ -14,8 +14,8 @@ from hocal.datasets._real import (
     load_cifar10_softmax,
     load_cifar10h,
 )
-from hocal.datasets._sources import Source
-from hocal.datasets._worlds import World, make_binary_regression, make_mixture_world, make_xray
+from hocal.datasets.sources import Source
+from hocal.datasets.worlds import World, make_binary_regression, make_mixture_world, make_xray
 
 __all__ = [
     "ChaosNLI",

@@ -15,14 +15,14 @@ is called. Nothing global in matplotlib changes: without an `ax`, a display make
 
 from __future__ import annotations
 
-from hocal.plot._certificate import CertificateDisplay
-from hocal.plot._coverage import CoverageDisplay
-from hocal.plot._entropy_distribution import EntropyDistributionDisplay
-from hocal.plot._label_curve import LabelCurve, LabelCurveDisplay
-from hocal.plot._mixture import MixtureDisplay
-from hocal.plot._prediction_set import PredictionSetDisplay
-from hocal.plot._reliability import ReliabilityDisplay
-from hocal.plot._uncertainty_map import UncertaintyMapDisplay
+from hocal.plot.certificate import CertificateDisplay
+from hocal.plot.coverage import CoverageDisplay
+from hocal.plot.entropy_distribution import EntropyDistributionDisplay
+from hocal.plot.label_curve import LabelCurve, LabelCurveDisplay
+from hocal.plot.mixture import MixtureDisplay
+from hocal.plot.prediction_set import PredictionSetDisplay
+from hocal.plot.reliability import ReliabilityDisplay
+from hocal.plot.uncertainty_map import UncertaintyMapDisplay
 
 __all__ = [
     "CertificateDisplay",

@@ -4,8 +4,8 @@
 a network, as Markdown or as JSON. The page needs the extra ``app``, the rest does not.
 """
 
-from hocal.report._report import Report
-from hocal.report._schema import Summary
-from hocal.report._summary import summarise
+from hocal.report.report import Report
+from hocal.report.schema import Summary
+from hocal.report.summary import summarise
 
 __all__ = ["Report", "Summary", "summarise"]

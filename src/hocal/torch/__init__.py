@@ -14,13 +14,13 @@ from importlib.util import find_spec
 if find_spec("torch") is None:
     raise ImportError('`hocal.torch` needs PyTorch. Install it with: pip install "hocal[torch]"')
 
-from hocal.torch._baselines import DeepEnsemble, Epinet, EvidentialHead, MCDropout, SoftmaxHead
-from hocal.torch._classifier import SnapshotClassifier
-from hocal.torch._decomposition import TensorDecomposition, decompose_members
-from hocal.torch._heads import MixtureHead, SnapshotHead
-from hocal.torch._pairs import PairPrediction, predict_pairs
-from hocal.torch._prediction import predict_mixture, predict_outputs
-from hocal.torch._training import EpochReport, TrainingHistory, train
+from hocal.torch.baselines import DeepEnsemble, Epinet, EvidentialHead, MCDropout, SoftmaxHead
+from hocal.torch.classifier import SnapshotClassifier
+from hocal.torch.decomposition import TensorDecomposition, decompose_members
+from hocal.torch.heads import MixtureHead, SnapshotHead
+from hocal.torch.pairs import PairPrediction, predict_pairs
+from hocal.torch.prediction import predict_mixture, predict_outputs
+from hocal.torch.training import EpochReport, TrainingHistory, train
 
 __all__ = [
     "DeepEnsemble",

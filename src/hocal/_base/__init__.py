@@ -1,0 +1,1 @@
+"""What every room leans on: checks, files, data frames, notebooks."""

@@ -1,0 +1,7 @@
+"""Tables of judgements, of any tool or engine, to counts; and whether judgements are independent."""
+
+from hocal.annotations.cell_counting import cell_statistics
+from hocal.annotations.counting import LabelCounts, count_labels
+from hocal.annotations.independence import AnnotationCheck, check_annotations
+
+__all__ = ["AnnotationCheck", "LabelCounts", "cell_statistics", "check_annotations", "count_labels"]

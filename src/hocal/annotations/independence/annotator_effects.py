@@ -1,0 +1,113 @@
+"""Annotator effects: does one annotator label differently from the others, given the items they saw."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import false_discovery_control
+
+from hocal.annotations.independence.exchangeability import Layout, add_up
+from hocal.annotations.independence.poisson_binomial import poisson_binomial_tails
+
+__all__ = ["Preference", "adjust_fdr", "adjust_holm", "annotator_p_values", "preferences"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def annotator_p_values(layout: Layout) -> Array:
+    """Test each annotator: how often they use each class, and how often they dissent; NaN where nothing can be tested.
+
+    Given the items, each such count is a sum of independent coins, whose two-sided tail is exact. The
+    smallest p-value of an annotator is multiplied by the number of their counts. It stays valid, if
+    conservative, for an annotator with a single judgement.
+    """
+    groups = np.bincount(layout.row_group[layout.own_row], minlength=len(layout.group_annotator))
+    use = poisson_binomial_tails(layout.row_probability, layout.row_group, groups).two_sided
+    smallest = np.full(layout.n_annotators, np.inf)
+    np.minimum.at(smallest, layout.group_annotator, use)
+    tests = np.bincount(layout.group_annotator, minlength=layout.n_annotators)
+    tests[tests == 2] = 1  # of two classes, one is the mirror of the other
+    split = layout.dissent_probability > 0  # else all the item's classes are equally frequent
+    annotators, number = np.unique(layout.annotator[split], return_inverse=True)
+    if len(annotators):
+        observed = np.bincount(number, layout.dissent[split]).astype(np.int64)
+        dissent = poisson_binomial_tails(layout.dissent_probability[split], number, observed).two_sided
+        smallest[annotators] = np.minimum(smallest[annotators], dissent)
+        tests[annotators] += 1
+    return np.where(tests > 0, np.minimum(1.0, smallest * np.maximum(tests, 1)), np.nan)
+
+
+class Preference(NamedTuple):
+    """How annotators' labels differ from the other labels of the items they saw.
+
+    Attributes
+    ----------
+    overused, underused : ndarray of shape (n_annotators,)
+        The class with the largest and the smallest difference, -1 without items on which labels differ.
+    overuse, underuse : ndarray of shape (n_annotators,)
+        That difference: share of the class in the annotator's labels less its share in the other labels.
+    distance : ndarray of shape (n_annotators,)
+        Total variation between the two, half the sum of absolute differences; chance alone makes it positive.
+    dissent, expected_dissent : ndarray of shape (n_annotators,)
+        Share of their judgements, where labels differ, that are not a most frequent label of the item, and the
+        share of such labels among all labels of these items. NaN without such items.
+    """
+
+    overused: Integers
+    underused: Integers
+    overuse: Array
+    underuse: Array
+    distance: Array
+    dissent: Array
+    expected_dissent: Array
+
+
+def preferences(layout: Layout, n_compared: Integers) -> Preference:
+    """Measure how each annotator differs from the others; `n_compared` counts judgements of items others judged too."""
+    difference = add_up(layout.row_group, layout.row_residual, len(layout.group_annotator))
+    difference /= n_compared[layout.group_annotator]
+    n_informative = np.bincount(layout.annotator, minlength=layout.n_annotators)
+    with np.errstate(invalid="ignore"):  # 0 / 0 without informative items
+        dissent = add_up(layout.annotator, layout.dissent, layout.n_annotators) / n_informative
+        expected = add_up(layout.annotator, layout.dissent_probability, layout.n_annotators) / n_informative
+    over, under = _extreme(layout, difference), _extreme(layout, -difference)
+    return Preference(
+        overused=over[0],
+        underused=under[0],
+        overuse=over[1],
+        underuse=-under[1],
+        distance=add_up(layout.group_annotator, np.abs(difference), layout.n_annotators) / 2,
+        dissent=dissent,
+        expected_dissent=expected,
+    )
+
+
+def _extreme(layout: Layout, difference: Array) -> tuple[Integers, Array]:
+    """Return the class and value of each annotator's largest difference."""
+    ranked = np.lexsort((difference, layout.group_annotator))
+    last = np.flatnonzero(np.diff(layout.group_annotator[ranked], append=-1))
+    chosen = ranked[last]
+    classes, values = np.full(layout.n_annotators, -1), np.zeros(layout.n_annotators)
+    classes[layout.group_annotator[chosen]] = layout.group_label[chosen]
+    values[layout.group_annotator[chosen]] = difference[chosen]
+    return classes, values
+
+
+def adjust_holm(p_values: Array) -> Array:
+    """Adjust p-values so that those below alpha have a family-wise error of alpha (Holm); NaN is no test."""
+    result, tested = p_values.copy(), np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    steps = p_values[order] * np.arange(len(order), 0, -1)
+    result[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return result
+
+
+def adjust_fdr(p_values: Array) -> Array:
+    """Adjust p-values so that those below alpha have a false discovery rate of alpha (Benjamini and Hochberg)."""
+    result, tested = p_values.copy(), ~np.isnan(p_values)
+    if tested.any():
+        result[tested] = false_discovery_control(p_values[tested])
+    return result

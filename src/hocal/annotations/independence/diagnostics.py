@@ -1,0 +1,234 @@
+"""Run every test of the diagnostics and put what they found together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.validation import check_fraction, check_integer, check_random_state
+from hocal.annotations.independence.annotation_check import AnnotationCheck, AnnotatorEffects, OrderEffects, Summary
+from hocal.annotations.independence.annotator_effects import adjust_fdr, adjust_holm, annotator_p_values, preferences
+from hocal.annotations.independence.design_effect import DesignEffect, design_effect
+from hocal.annotations.independence.exchangeability import (
+    Drift,
+    Layout,
+    WithinItems,
+    compare_halves,
+    compare_within_items,
+    lay_out,
+)
+from hocal.annotations.independence.findings import (
+    Finding,
+    about_annotators,
+    about_drift,
+    about_labels,
+    about_order,
+    about_repeats,
+    about_sharing,
+    about_single_annotators,
+)
+from hocal.annotations.independence.votes import Repeats, Votes, read_votes, set_repeats_aside
+
+__all__ = ["check_annotations"]
+
+Integers = NDArray[np.int64]
+
+
+def check_annotations(
+    table: Any,
+    *,
+    item: str,
+    label: str,
+    annotator: str,
+    time: str | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+    alpha: float = 0.05,
+    n_resamples: int = 199,
+    random_state: Any = None,
+) -> AnnotationCheck:
+    """Check whether annotations meet the assumptions of the guarantees: independent labels, independent items.
+
+    If labels of an item are independent given the item, then, given all its labels, each annotator holds one of
+    them at random. So an annotator's count of a class is a sum of independent coins whose biases are the
+    shares of the class in the items' labels, and its tail is exact with any number of labels and items.
+    Overall tests deal the labels of each item to its annotators at random again and again.
+
+    Parameters
+    ----------
+    table : dataframe
+        A row a judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table or a DuckDB
+        relation. The named columns are brought into memory.
+    item, label, annotator : str
+        Columns that tell what was judged, how, and by whom.
+    time : str, optional
+        Column that tells when, or in which order: numbers, dates, or text in ISO form.
+    classes : sequence, optional
+        The classes in order. By default all labels found, sorted.
+    missing : {"error", "drop"}, default="error"
+        What to do with rows in which one of the columns has no value.
+    alpha : float, default=0.05
+        Error rate of each finding: the probability of a warning where nothing is wrong.
+    n_resamples : int, default=199
+        Random deals of the overall tests; the smallest possible p-value of these is 1 / (n_resamples + 1).
+    random_state : int, Generator or None
+        Seed or source of randomness.
+
+    Returns
+    -------
+    AnnotationCheck
+        Numbers, a row an annotator, and findings in words.
+
+    Examples
+    --------
+    Five people toss a coin for each of 40 items; a sixth does not look and always says yes.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from hocal.annotations.independence import check_annotations
+    >>> coins = np.random.default_rng(0).integers(0, 2, (40, 5))
+    >>> labels = np.where(np.column_stack([coins, np.ones(40)]), "yes", "no")
+    >>> table = pd.DataFrame({"item": np.repeat(np.arange(40), 6), "label": labels.ravel()})
+    >>> table["person"] = list("ABCDEF") * 40
+    >>> check = check_annotations(table, item="item", label="label", annotator="person", random_state=0)
+    >>> check
+    AnnotationCheck(240 judgements of 40 items by 6 annotators: warnings about annotators, single annotators)
+    >>> check.annotators.overused[5], (check.annotators.p_value_holm <= 0.05).tolist(), check.panel_size
+    ('yes', [False, False, False, False, False, True], 6)
+    """
+    alpha = check_fraction(alpha, "alpha")
+    n_deals = check_integer(n_resamples, "n_resamples", minimum=1)
+    generator = check_random_state(random_state)
+    everything = read_votes(
+        table, item=item, label=label, annotator=annotator, time=time, classes=classes, missing=missing
+    )
+    votes, repeats = set_repeats_aside(everything, generator)
+    tests = _run_tests(votes, n_deals, generator)
+    n_annotators = len(votes.annotators)
+    panel_size = n_annotators if np.bincount(votes.item).min() == n_annotators > 1 else None
+    return AnnotationCheck(
+        **_work(everything, votes),
+        repeats=repeats,
+        class_use=tests.within.class_use,
+        dissent=tests.within.dissent,
+        annotators=tests.effects,
+        order=tests.order,
+        sharing=tests.sharing,
+        panel_size=panel_size,
+        alpha=alpha,
+        findings=_tell(tests, votes, repeats, panel_size, alpha),
+    )
+
+
+class _Tests(NamedTuple):
+    """What the tests found."""
+
+    within: WithinItems
+    drift: Drift | None  #: None where the table has no time
+    order: OrderEffects | None  #: None where the table has no time
+    effects: AnnotatorEffects
+    sharing: DesignEffect
+
+
+def _run_tests(votes: Votes, n_deals: int, generator: np.random.Generator) -> _Tests:
+    n_annotators, n_classes = len(votes.annotators), len(votes.classes)
+    layout = lay_out(votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes)
+    within = compare_within_items(layout, n_resamples=n_deals, generator=generator)
+    drift, order = None, None
+    if votes.time is not None:
+        drift = compare_halves(layout, votes.time[layout.place], n_resamples=n_deals, generator=generator)
+        order = _order(within, drift, votes)
+    sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
+    return _Tests(within, drift, order, _effects(votes, layout, drift), sharing)
+
+
+def _tell(tests: _Tests, votes: Votes, repeats: Repeats, panel_size: int | None, alpha: float) -> tuple[Finding, ...]:
+    """Say in words what the tests found."""
+    n_single = int(np.count_nonzero(np.bincount(votes.item) < 2))
+    return (
+        about_labels(votes.n_items, n_single, len(votes.annotators)),
+        about_repeats(repeats),
+        about_annotators(tests.within.class_use, tests.within.dissent, alpha),
+        about_single_annotators(*_count_found(tests.effects, alpha), alpha),
+        *([] if tests.order is None else [about_order(tests.within, tests.order.n_ties, alpha)]),
+        *([] if tests.drift is None else [about_drift(tests.drift, alpha)]),
+        about_sharing(tests.sharing, panel_size, alpha),
+    )
+
+
+def _work(everything: Votes, votes: Votes) -> dict[str, Any]:
+    """Tell who did how much."""
+    activity = np.sort(np.bincount(everything.annotator))
+    shares = activity / activity.sum()
+    return {
+        "n_judgements": len(everything),
+        "n_items": votes.n_items,
+        "n_annotators": len(votes.annotators),
+        "n_missing": votes.n_missing,
+        "classes": votes.classes,
+        "labels_per_item": _summarise(np.bincount(everything.item)),
+        "annotators_per_item": _summarise(np.bincount(votes.item)),
+        "items_per_annotator": _summarise(np.bincount(votes.annotator)),
+        "busiest_share": float(shares[-math.ceil(len(shares) / 10) :].sum()),
+        "n_effective_annotators": float(1 / (shares @ shares)),
+    }
+
+
+def _order(within: WithinItems, drift: Drift, votes: Votes) -> OrderEffects:
+    time = np.asarray(votes.time)
+    _, counts = np.unique(votes.item * (time.max() + 1) + time, return_counts=True)
+    return OrderEffects(
+        agreement=within.agreement,
+        expected_agreement=within.expected_agreement,
+        agreement_p_value=within.agreement_p_value,
+        shift=tuple(within.shift.tolist()),
+        shift_p_value=within.shift_p_value,
+        drift_ratio=drift.ratio,
+        drift_p_value=drift.p_value,
+        n_ties=int(counts[counts > 1].sum()),
+    )
+
+
+def _effects(votes: Votes, layout: Layout, drift: Drift | None) -> AnnotatorEffects:
+    n_annotators = len(votes.annotators)
+    compared = np.bincount(votes.item)[votes.item] > 1
+    preference = preferences(layout, np.bincount(votes.annotator[compared], minlength=n_annotators))
+    p_values, nothing = annotator_p_values(layout), np.full(n_annotators, np.nan)
+    return AnnotatorEffects(
+        annotator=votes.annotators,
+        n_items=np.bincount(votes.annotator),
+        n_informative=np.bincount(layout.annotator, minlength=n_annotators),
+        distance=preference.distance,
+        overused=_names(preference.overused, votes.classes),
+        overuse=preference.overuse,
+        underused=_names(preference.underused, votes.classes),
+        underuse=preference.underuse,
+        dissent=preference.dissent,
+        expected_dissent=preference.expected_dissent,
+        p_value=p_values,
+        p_value_holm=adjust_holm(p_values),
+        p_value_fdr=adjust_fdr(p_values),
+        drift=nothing if drift is None else drift.change,
+        drift_p_value=nothing if drift is None else drift.adjusted_p_value,
+    )
+
+
+def _names(numbers: Integers, classes: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(None if number < 0 else classes[number] for number in numbers.tolist())
+
+
+def _count_found(effects: AnnotatorEffects, alpha: float) -> tuple[int, int, int]:
+    """Return how many annotators stand out by Holm's and by Benjamini and Hochberg's rule, and how many were tested."""
+    return (
+        int(np.count_nonzero(effects.p_value_holm <= alpha)),
+        int(np.count_nonzero(effects.p_value_fdr <= alpha)),
+        int(np.count_nonzero(~np.isnan(effects.p_value))),
+    )
+
+
+def _summarise(numbers: Integers) -> Summary:
+    return Summary(*(float(f(numbers)) for f in (np.min, np.median, np.mean, np.max)))

@@ -1,0 +1,205 @@
+"""Findings: what a check of annotations means for the guarantees, in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from hocal.annotations.independence.design_effect import DesignEffect
+from hocal.annotations.independence.exchangeability import Drift, Spread, WithinItems
+from hocal.annotations.independence.votes import Repeats
+
+__all__ = [
+    "Finding",
+    "about_annotators",
+    "about_drift",
+    "about_labels",
+    "about_order",
+    "about_repeats",
+    "about_sharing",
+    "about_single_annotators",
+]
+
+_LITTLE_WIDER, _MUCH_WIDER = 1.02, 1.1  # factors of an interval's width that deserve a note and a warning
+
+
+class Finding(NamedTuple):
+    """One thing found, or looked for and not found.
+
+    Attributes
+    ----------
+    topic : str
+        What was looked at.
+    severity : {"ok", "note", "warning"}
+        "warning": an assumption of the guarantees fails; "note": something to know, or that could not be tested;
+        "ok": no sign of trouble, which is no proof that there is none.
+    message : str
+        What was found.
+    action : str
+        What to do about it; empty where there is nothing to do.
+    """
+
+    topic: str
+    severity: Literal["ok", "note", "warning"]
+    message: str
+    action: str = ""
+
+
+def about_labels(n_items: int, n_single: int, n_annotators: int) -> Finding:
+    """Say whether there are enough labels to test anything."""
+    if n_annotators == 1:
+        return Finding(
+            "labels",
+            "warning",
+            "One annotator gave all labels: nothing here tells how people differ, and nothing can be tested.",
+            "Have several annotators judge each item.",
+        )
+    if n_single == n_items:
+        return Finding(
+            "labels",
+            "warning",
+            "No item has labels of two annotators: nothing can be tested.",
+            "Have each item, or a random part of them, judged at least twice.",
+        )
+    if n_single:
+        return Finding(
+            "labels",
+            "note",
+            f"{n_single} of {n_items} items have a label of one annotator only; the tests leave them out.",
+        )
+    return Finding("labels", "ok", f"All {n_items} items have labels of two annotators or more.")
+
+
+def about_repeats(repeats: Repeats) -> Finding:
+    """Say whether annotators judged items twice."""
+    if not repeats.n_judgements:
+        return Finding("repeats", "ok", "No annotator judged an item twice.")
+    return Finding(
+        "repeats",
+        "warning",
+        f"{repeats.n_judgements} judgements repeat an annotator and item, over {repeats.n_pairs} pairs, of which "
+        f"{repeats.n_consistent_pairs} agree with themselves. Labels of one annotator are not independent draws: "
+        "counted twice, they make people look more alike. The tests kept one judgement of each pair.",
+        'Remove all but one of each pair from the table, or leave such pairs out with duplicates="drop" '
+        "(--duplicates drop) when counting labels.",
+    )
+
+
+def about_annotators(class_use: Spread, dissent: Spread, alpha: float) -> Finding:
+    """Say whether it matters who labels."""
+    if math.isnan(class_use.p_value):
+        return Finding("annotators", "note", "No item got two different labels: annotators cannot be compared.")
+    p_value = min(1.0, 2 * float(np.nanmin([class_use.p_value, dissent.p_value])))
+    numbers = f"they differ {class_use.ratio:.2f} times as much as chance in the classes they use"
+    if not math.isnan(dissent.ratio):
+        numbers += f" and {dissent.ratio:.2f} times in how often they dissent"
+    if p_value > alpha:
+        return Finding(
+            "annotators", "ok", f"No sign that it matters who labels (p = {p_value:.2g}); {numbers}. That is no proof."
+        )
+    return Finding(
+        "annotators",
+        "warning",
+        f"It matters who labels (p = {p_value:.2g}): given the items, {numbers}. Where annotators are assigned to "
+        "items at random, labels of one item are still independent, but items that share annotators are not.",
+        "Spread items over many annotators, assign them at random, and widen intervals as said under sharing.",
+    )
+
+
+def about_single_annotators(n_flagged: int, n_to_look_at: int, n_tested: int, alpha: float) -> Finding:
+    """Say how many annotators stand out."""
+    if not n_tested:
+        return Finding("single annotators", "note", "No annotator could be compared with others.")
+    looked = f"{n_to_look_at} at a false discovery rate of {alpha:g}"
+    if not n_flagged:
+        return Finding(
+            "single annotators",
+            "note" if n_to_look_at else "ok",
+            f"None of {n_tested} annotators stands out at a family-wise error of {alpha:g} (Holm), {looked}. "
+            "Those with few judgements could hardly be found.",
+        )
+    return Finding(
+        "single annotators",
+        "warning",
+        f"{n_flagged} of {n_tested} annotators label differently from the others on the same items at a family-wise "
+        f"error of {alpha:g} (Holm), {looked}.",
+        "Look at their judgements. Leave out only those who did not do the task: whoever honestly disagrees is part "
+        "of the aleatoric uncertainty.",
+    )
+
+
+def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
+    """Say whether the labels of an item depend on their order."""
+    if math.isnan(within.agreement_p_value):
+        return Finding("order", "note", "No item got two different labels: their order cannot be tested.")
+    p_value = min(1.0, 2 * min(within.agreement_p_value, within.shift_p_value))
+    numbers = (
+        f"{within.agreement:.1%} of labels repeat the item's previous label, {within.expected_agreement:.1%} if order "
+        f"does not matter; the share of a class moves by up to {np.abs(within.shift).max():.1%} from early to late"
+    )
+    if n_ties:
+        numbers += f"; {n_ties} labels of equal time were put in random order"
+    if p_value > alpha:
+        return Finding(
+            "order",
+            "ok",
+            f"No sign that an item's labels depend on their order (p = {p_value:.2g}): {numbers}. Copying a random "
+            "earlier label leaves no trace in the order and cannot be seen by any such test.",
+        )
+    return Finding(
+        "order",
+        "warning",
+        f"An item's labels depend on their order (p = {p_value:.2g}): {numbers}. They are not independent, and "
+        "certificates and intervals do not hold.",
+        "Hide earlier labels from annotators; check that the task did not change on the way.",
+    )
+
+
+def about_drift(drift: Drift, alpha: float) -> Finding:
+    """Say whether annotators change with time."""
+    if math.isnan(drift.p_value):
+        return Finding("drift", "note", "No annotator has enough judgements to compare first and second half.")
+    n_found = int(np.count_nonzero(2 * drift.adjusted_p_value <= alpha))
+    p_value = min(1.0, 2 * min(drift.p_value, float(np.nanmin(drift.adjusted_p_value))))
+    numbers = f"p = {p_value:.2g}; halves differ {drift.ratio:.2f} times as much as chance"
+    if p_value > alpha:
+        return Finding("drift", "ok", f"No sign that annotators change with time ({numbers}). That is no proof.")
+    return Finding(
+        "drift",
+        "warning",
+        f"Annotators change with time ({numbers}, {n_found} stand out), unless they met different kinds of items "
+        "early and late.",
+        "Compare early and late judgements; calibrate on labels given under the conditions of use.",
+    )
+
+
+def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -> Finding:
+    """Say what annotators shared by items do to intervals, and whether the annotators are a fixed panel."""
+    panel, action = "", ""
+    if panel_size is not None:
+        panel = f" The same {panel_size} annotators judged every item."
+        action = f"If these annotators, not people like them, are the truth, pass panel_size={panel_size}."
+    if math.isnan(sharing.design_effect):
+        message = (
+            "What shared annotators do to intervals cannot be told: that takes several items with three labels or "
+            "more that differ in their disagreement."
+        )
+        return Finding("sharing", "note", message + panel, action)
+    p_value = "" if math.isnan(sharing.p_value) else f" (p = {sharing.p_value:.2g})"
+    message = (
+        f"Design effect of shared annotators on the mean disagreement of all items: {sharing.design_effect:.2f}"
+        f"{p_value}, {sharing.n_items} items count as {sharing.n_effective_items:.0f}, intervals become "
+        f"{sharing.widening:.2f} times as wide."
+    )
+    if sharing.p_value > alpha or sharing.widening <= _LITTLE_WIDER:
+        chance = " It may be chance." if sharing.widening > _LITTLE_WIDER else ""
+        return Finding("sharing", "note" if chance or panel else "ok", message + chance + panel, action)
+    return Finding(
+        "sharing",
+        "warning" if sharing.widening > _MUCH_WIDER else "note",
+        f"{message} In a cell with a share s of the items it is about 1 + s ({sharing.design_effect:.2f} - 1).{panel}",
+        "Certificates take items as independent: widen their intervals by the square root, which makes them "
+        f"reasonable but no longer guaranteed. {action}".strip(),
+    )

@@ -1,0 +1,183 @@
+"""Votes: a table of judgements, from any engine, as numbers in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.validation import check_choice
+from hocal.annotations.tables import collect, column_values, open_table, pick, quote, sort_values
+
+__all__ = ["Repeats", "Votes", "read_votes", "set_repeats_aside"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Judgements as numbers, a place a judgement, in an order that does not depend on the table's.
+
+    Attributes
+    ----------
+    item, annotator, label : ndarray of shape (n_judgements,)
+        Numbers from 0, in sorted order of what they stand for; labels by the order of `classes`.
+    time : ndarray of shape (n_judgements,) or None
+        Rank of the time, the same number for equal times; None where the table has none.
+    annotators : tuple
+        Who the annotators are.
+    classes : tuple
+        What the labels are.
+    n_missing : int
+        Rows left out because a value was missing.
+    """
+
+    item: Integers
+    annotator: Integers
+    label: Integers
+    time: Integers | None
+    annotators: tuple[Any, ...]
+    classes: tuple[Any, ...]
+    n_missing: int
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.item.max()) + 1
+
+    def take(self, places: NDArray[Any]) -> Votes:
+        """Return the votes at some places, in their order; numbers keep their meaning."""
+        time = None if self.time is None else self.time[places]
+        return replace(
+            self, item=self.item[places], annotator=self.annotator[places], label=self.label[places], time=time
+        )
+
+
+def read_votes(
+    table: Any,
+    *,
+    item: str,
+    label: str,
+    annotator: str,
+    time: str | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+) -> Votes:
+    """Read the needed columns of a table with a row a judgement; parameters as in `check_annotations`."""
+    check_choice(missing, "missing", ("error", "drop"))
+    columns = {"item": item, "label": label, "annotator": annotator} | ({} if time is None else {"time": time})
+    frame, n_missing = _complete(collect(pick(open_table(table), columns)), columns, missing)
+    items, _ = _number(column_values(frame["item"]), "item")
+    who, annotators = _number(column_values(frame["annotator"]), "annotator")
+    found, labels = _number(column_values(frame["label"]), "label")
+    order = labels if classes is None else _check_classes(classes, labels)
+    numbers = {value: number for number, value in enumerate(order)}
+    named = np.array([numbers[value] for value in labels])[found]
+    when = None if time is None else _rank(column_values(frame["time"]), time)
+    keys = (named, *(() if when is None else (when,)), who, items)
+    return Votes(items, who, named, when, annotators, order, n_missing).take(np.lexsort(keys))
+
+
+def _complete(frame: nw.DataFrame[Any], columns: dict[str, str], missing: str) -> tuple[nw.DataFrame[Any], int]:
+    """Return the rows without gaps and the number of others, which are refused unless asked for."""
+    gaps = {new: int(frame[new].is_null().sum()) for new in columns}
+    worst = max(gaps, key=gaps.__getitem__)
+    if gaps[worst] and missing == "error":
+        raise ValueError(
+            f"Column {columns[worst]!r} of `table` must have a value in each row, got none in {gaps[worst]} of "
+            f'{len(frame)} rows. Fill them, or leave such rows out with missing="drop".'
+        )
+    kept = frame.drop_nulls() if gaps[worst] else frame
+    if not len(kept):
+        raise ValueError(f"`table` must have at least one complete row, got {len(frame)} rows.")
+    return kept, len(frame) - len(kept)
+
+
+def _number(values: NDArray[Any], name: str) -> tuple[Integers, tuple[Any, ...]]:
+    """Return the number of each value and the distinct values in sorted order."""
+    if values.dtype.kind != "O":
+        distinct, numbers = np.unique(values, return_inverse=True)
+        return numbers.astype(np.int64, copy=False), tuple(distinct.tolist())
+    entries = values.tolist()
+    try:
+        known = tuple(sort_values(list(dict.fromkeys(entries))))  # hashing is quicker than sorting all rows
+    except TypeError as error:
+        raise ValueError(f"`{name}` must name a column of text, numbers or dates, got {quote(entries)}.") from error
+    place = {value: number for number, value in enumerate(known)}
+    return np.fromiter(map(place.__getitem__, entries), dtype=np.int64, count=len(entries)), known
+
+
+def _check_classes(classes: Sequence[Any], labels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return declared classes after checking that they are distinct and that every label is one of them."""
+    declared = tuple(classes)
+    if isinstance(classes, str) or len(set(declared)) < len(declared):
+        raise ValueError(f"`classes` must be distinct labels, got {classes!r}.")
+    strangers = [value for value in labels if value not in set(declared)]
+    if strangers:
+        raise ValueError(
+            f"`label` must be one of the classes {quote(declared)}, got {quote(strangers)}. "
+            "Correct such labels or add them to `classes`."
+        )
+    return declared
+
+
+def _rank(values: NDArray[Any], name: str) -> Integers:
+    """Return the rank of each time; text must be in ISO form, since other forms do not sort by time."""
+    numbers, distinct = _number(values, "time")
+    if values.dtype.kind != "O":
+        return numbers
+    try:
+        times = [datetime.fromisoformat(value) if isinstance(value, str) else value for value in distinct]
+        ordered = sorted(set(times))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`time` must name a column of numbers, dates, or text in ISO form such as 2024-05-31T12:30:00, all of "
+            f"one kind; {name!r} holds {quote(distinct)}. Convert it first."
+        ) from error
+    place = {value: rank for rank, value in enumerate(ordered)}
+    return np.array([place[value] for value in times], dtype=np.int64)[numbers]
+
+
+class Repeats(NamedTuple):
+    """Judgements of an item by an annotator who had judged it before.
+
+    Attributes
+    ----------
+    n_judgements : int
+        Judgements beyond the first of their annotator and item.
+    n_pairs : int
+        Pairs of an annotator and an item with more than one judgement.
+    n_consistent_pairs : int
+        Those among them whose judgements are all the same label.
+    """
+
+    n_judgements: int
+    n_pairs: int
+    n_consistent_pairs: int
+
+
+def set_repeats_aside(votes: Votes, generator: np.random.Generator) -> tuple[Votes, Repeats]:
+    """Keep one judgement of each annotator and item: the earliest, or any where there is no telling.
+
+    The votes come back sorted by item, then time, equal times in random order.
+    """
+    tie, time = generator.random(len(votes)), np.zeros(len(votes)) if votes.time is None else votes.time
+    order = np.lexsort((tie, time, votes.annotator, votes.item))
+    pairs = votes.item[order] * len(votes.annotators) + votes.annotator[order]
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    repeated = np.diff(starts, append=len(pairs)) > 1
+    label = votes.label[order]
+    consistent = np.minimum.reduceat(label, starts) == np.maximum.reduceat(label, starts)
+    kept = order[starts]
+    repeats = Repeats(
+        len(pairs) - len(starts), int(np.count_nonzero(repeated)), int(np.count_nonzero(repeated & consistent))
+    )
+    return votes.take(kept[np.lexsort((tie[kept], time[kept], votes.item[kept]))]), repeats

@@ -1,0 +1,203 @@
+"""Check a table of judgements and number its labels, inside the engine that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+import narwhals as nw
+
+from hocal.annotations.tables import (
+    Frame,
+    collect,
+    collect_rows,
+    count_rows,
+    enumerate_few,
+    examples,
+    pick,
+    quote,
+    sort_values,
+    total,
+)
+
+__all__ = ["Judgements", "check_classes", "read_judgements", "value_of_label"]
+
+
+class Judgements(NamedTuple):
+    """Checked judgements, still inside their engine."""
+
+    frame: Frame  #: columns `item` and `label`; a row a judgement
+    n_rows: int
+    numbers: dict[Any, int]  #: class number of each label that occurs
+    classes: tuple[Any, ...]  #: the label of each class number
+    every_item: Frame | None  #: column `item` of all rows where some were left out, else None
+
+
+class _Rows(NamedTuple):
+    """Judgements as they come."""
+
+    frame: Frame  #: columns `item`, `label` and perhaps `annotator`; a row a judgement
+    names: dict[str, str]  #: what each column is called in the user's table
+    repeats: int = 1  #: how often each row of the user's table occurs, once for each annotator's column
+
+
+def read_judgements(
+    frame: Frame,
+    *,
+    item: str,
+    label: str | Sequence[str],
+    annotator: str | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+    unknown: str,
+    duplicates: str,
+    name: str = "table",
+) -> Judgements:
+    """Check a table of judgements and number its labels without moving it; options as in `count_labels`."""
+    wide = not isinstance(label, str)
+    if wide and annotator is not None:
+        raise ValueError("`annotator` must be left out when `label` names a column for each annotator.")
+    declared = None if classes is None else check_classes(classes)
+    rows = _stack(frame, item, label, name) if wide else _long(frame, item, str(label), annotator, name)
+    labels, n_gaps = _tally(rows, missing, wide, name)
+    numbers, order = _number_labels(rows, labels, declared, unknown)
+    if not numbers:
+        raise ValueError(f"`{name}` must have at least one label that can be counted, got none.")
+    kept = rows.frame
+    if n_gaps or len(numbers) < len(labels):
+        kept = kept.filter(~_gap(rows), nw.col("label").is_in(list(numbers)))
+    kept, n_repeats = _check_repeats(rows, kept, duplicates, name)
+    dropped = n_gaps or len(numbers) < len(labels) or n_repeats
+    every_item = rows.frame.filter(~nw.col("item").is_null()).select("item") if dropped else None
+    n_rows = count_rows(kept) if n_repeats else sum(labels[value] for value in numbers)
+    return Judgements(kept.select("item", "label"), n_rows, numbers, order, every_item)
+
+
+def value_of_label(values: Mapping[Any, float]) -> nw.Expr:
+    """Return the value that belongs to each row's label, zero for labels that are not among `values`."""
+    terms = [
+        nw.when(nw.col("label") == nw.lit(label)).then(nw.lit(value)).otherwise(nw.lit(0 * value))
+        for label, value in values.items()
+    ]
+    return total(terms)
+
+
+def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """Return declared classes as a tuple after checking that they are distinct and at least two."""
+    declared = tuple(classes)
+    if isinstance(classes, str) or len(declared) < 2 or len(set(declared)) < len(declared) or None in declared:
+        raise ValueError(f"`classes` must be at least two distinct labels, got {classes!r}.")
+    return declared
+
+
+def _long(frame: Frame, item: str, label: str, annotator: str | None, name: str) -> _Rows:
+    names = {"item": item, "label": label} | ({} if annotator is None else {"annotator": annotator})
+    return _Rows(pick(frame, names, name), names)
+
+
+def _stack(frame: Frame, item: str, columns: Sequence[str], name: str) -> _Rows:
+    """Put the columns of the annotators below each other."""
+    if not columns:
+        raise ValueError("`label` must name at least one column.")
+    places = {f"label_{i}": column for i, column in enumerate(columns)}
+    picked = pick(frame, {"item": item, **places}, name)
+    labels = _of_one_type(picked, places)
+    parts = [
+        picked.select("item", value.alias("label"), nw.lit(places[place]).alias("annotator"))
+        for place, value in labels.items()
+    ]
+    return _Rows(nw.concat(parts), {"item": item, "label": ", ".join(columns), "annotator": ""}, len(parts))
+
+
+def _of_one_type(frame: Frame, places: Mapping[str, str]) -> dict[str, nw.Expr]:
+    """Return the label columns as one type; a column without any label has no type of its own and is left out."""
+    schema = frame.collect_schema()
+    types = {place: schema[place] for place in places}
+    if len(set(types.values())) > 1:
+        filled = collect(frame.select(*(nw.col(place).count() for place in places))).row(0)
+        types = {place: types[place] for place, n in zip(places, filled, strict=True) if n} or types
+    if len(set(types.values())) > 1 and not all(kind.is_numeric() for kind in types.values()):
+        shown = ", ".join(f"{places[place]!r} ({kind})" for place, kind in types.items())
+        raise ValueError(f"`label` must name columns of one type, got {shown}. Convert them first.")
+    mixed = len(set(types.values())) > 1
+    return {place: nw.col(place).cast(nw.Float64) if mixed else nw.col(place) for place in types}
+
+
+def _gap(rows: _Rows) -> nw.Expr:
+    return nw.any_horizontal(*(nw.col(column).is_null() for column in rows.names), ignore_nulls=False)
+
+
+def _tally(rows: _Rows, missing: str, label_may_miss: bool, name: str) -> tuple[dict[Any, int], int]:
+    """Count the complete rows of each label, and the rows with a gap, which are refused unless asked for."""
+    flags = {f"no_{column}": nw.col(column).is_null() for column in rows.names}
+    groups = rows.frame.with_columns(**flags).group_by("label", *flags).agg(nw.len().alias("n_rows"))
+    found = collect_rows(groups)
+    n_rows = sum(group["n_rows"] for group in found)
+    if n_rows == 0:
+        raise ValueError(f"`{name}` must have at least one row.")
+    for column, title in rows.names.items():
+        n_gaps = sum(group["n_rows"] for group in found if group[f"no_{column}"])
+        if n_gaps and missing == "error" and not (column == "label" and label_may_miss):
+            extent = f"{n_gaps // rows.repeats} of {n_rows // rows.repeats} rows"
+            _refuse_gaps(rows.frame, column, f"{title!r} of `{name}`", extent)
+    complete = [group for group in found if not any(group[flag] for flag in flags)]
+    return {group["label"]: group["n_rows"] for group in complete}, n_rows - sum(group["n_rows"] for group in complete)
+
+
+def _refuse_gaps(frame: Frame, column: str, title: str, extent: str) -> None:
+    other = "label" if column == "item" else "item"
+    count, rows = examples(frame.filter(nw.col(column).is_null()), other)
+    raise ValueError(
+        f"Column {title} must have a value in each row, got none in {extent} "
+        f"({other} {quote([row[0] for row in rows], count)}). "
+        'Fill them, or leave such rows out with missing="drop".'
+    )
+
+
+def _number_labels(
+    rows: _Rows, labels: Mapping[Any, int], declared: tuple[Any, ...] | None, unknown: str
+) -> tuple[dict[Any, int], tuple[Any, ...]]:
+    """Return the class number of each known label and the classes."""
+    strange = [value for value in labels if not isinstance(value, (str, int, float, date))]
+    if strange:
+        raise ValueError(f"`label` must hold text, integers, floats, booleans or dates, got {quote(strange)}.")
+    if declared is None:
+        found = sort_values(list(labels))
+        if len(found) < 2:
+            raise ValueError(
+                f"`classes` must be declared when a table has fewer than two different labels, got {quote(found)}."
+            )
+        whole = all(isinstance(value, float) and value.is_integer() for value in found)
+        return {value: i for i, value in enumerate(found)}, tuple(map(int, found) if whole else found)
+    numbers = {label: i for i, label in enumerate(declared)}
+    strangers = sort_values([value for value in labels if value not in numbers])
+    if strangers and unknown == "error":
+        _refuse_unknown(rows, strangers, sum(labels[value] for value in strangers), declared)
+    return {value: numbers[value] for value in labels if value in numbers}, declared
+
+
+def _refuse_unknown(rows: _Rows, values: list[Any], n_rows: int, classes: tuple[Any, ...]) -> None:
+    count, items = examples(rows.frame.filter(nw.col("label").is_in(values)), "item")
+    raise ValueError(
+        f"`label` must be one of the classes {quote(classes)}, got {quote(values)} in {n_rows} row{'s' * (n_rows > 1)} "
+        f"(item {quote([row[0] for row in items], count)}). "
+        'Correct them, add them to `classes`, or leave such rows out with unknown="drop".'
+    )
+
+
+def _check_repeats(rows: _Rows, kept: Frame, duplicates: str, name: str) -> tuple[Frame, int]:
+    """Find annotators who judged an item more than once, and refuse or leave out what they said about it."""
+    if "annotator" not in rows.names or duplicates == "keep":
+        return kept, 0
+    pair = ["item", "annotator"]
+    repeated = kept.group_by(*pair).agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
+    count, shown = examples(repeated, *pair)
+    if count and duplicates == "error":
+        told = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)
+        raise ValueError(
+            f"`{name}` must have one label for each item and annotator, got several for {count} "
+            f"pair{'s' * (count > 1)}: item {told}. "
+            'Clean the table, count every judgement with duplicates="keep", or none of them with duplicates="drop".'
+        )
+    return (kept.join(repeated.select(*pair), on=pair, how="anti") if count else kept), count

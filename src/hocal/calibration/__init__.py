@@ -1,0 +1,18 @@
+"""Fit, measure and keep: from predictions and a few labels per item to mixtures."""
+
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.classifier import HigherOrderCalibratedClassifier
+from hocal.calibration.evaluation import CalibrationError, aleatoric_error, calibration_error, coverage
+from hocal.calibration.persistence import load, read_notes, save
+
+__all__ = [
+    "CalibrationError",
+    "HigherOrderCalibratedClassifier",
+    "SnapshotCalibrator",
+    "aleatoric_error",
+    "calibration_error",
+    "coverage",
+    "load",
+    "read_notes",
+    "save",
+]

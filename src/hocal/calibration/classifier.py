@@ -1,0 +1,310 @@
+"""A scikit-learn meta-estimator: any classifier, calibrated to the labels that several people gave each item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import PredefinedSplit, check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from hocal._base.notebook import FittedInNotebooks
+from hocal._base.validation import check_counts, check_integer, check_same_length
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.cross_fitting import (
+    Labels,
+    Split,
+    aligned_proba,
+    check_splits,
+    deal,
+    expand,
+    frozen_classes,
+    holds_counts,
+    majority,
+    out_of_fold,
+    read_labels,
+    train,
+)
+from hocal.cells.partitions import PrecomputedPartition
+from hocal.guarantees.certificates import Certificate
+from hocal.uncertainty.decomposition import Decomposition, Kind
+from hocal.uncertainty.entropy import Entropy
+from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.sets import PredictionSets
+
+__all__ = ["HigherOrderCalibratedClassifier"]
+
+Array = NDArray[np.float64]
+
+_CROSS_FITTED = "The final model behaves like the models of the folds, whose predictions were calibrated."
+
+
+class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEstimator):
+    """Classify, and tell what people disagree about from what the model does not know.
+
+    Wraps a classifier and calibrates it with a `SnapshotCalibrator`. No item calibrates a model that was
+    trained on it: a `FrozenEstimator` is taken as it is and all items calibrate it, any other estimator is
+    trained and calibrated by cross-validation. Then the predictions of the folds' models on the items they
+    have not seen are calibrated, and the estimator used for new items is trained on all of them.
+
+    An estimator is trained on every label: an item is repeated once for each class it has labels for, with
+    their number as sample weight. One that takes no sample weights (a Pipeline: whose last step takes none)
+    is trained on each item's most frequent label, ties going to the first class.
+
+    Parameters
+    ----------
+    estimator : classifier with predict_proba, optional
+        The model; ``LogisticRegression()`` by default. Wrap a model that was trained on other data in
+        ``sklearn.frozen.FrozenEstimator``. Put preprocessing inside, as a Pipeline, to have it
+        cross-validated too.
+    partition : Partition or callable, optional
+        How predictions are sorted into cells; ten slices for each top label by default.
+    method : {"deconvolved", "empirical"}
+        How mixtures are estimated, as in `SnapshotCalibrator`.
+    k : int, optional
+        Snapshot size for "empirical"; the smallest number of labels of an item by default.
+    panel_size : int, optional
+        Report aleatoric uncertainty as a panel of this many annotators would show it.
+    cv : int, splitter or iterable of (train, test), optional
+        How items are held out; 5 folds by default. A number of folds is stratified by each item's most
+        frequent label. A splitter sees that label as `y`, and may hold out each item at most once; items
+        it never holds out train the model and calibrate nothing. Unused with a frozen estimator.
+    random_state : int, Generator or None
+        Shuffles the items before they are dealt to a number of folds; None keeps their order.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The model that predicts: trained on all items, or the frozen one.
+    calibrator_ : SnapshotCalibrator
+        Maps its predictions to mixtures; columns are in the order of `classes_`.
+    classes_ : ndarray of shape (n_classes,)
+        The label of each column.
+    n_features_in_ : int
+        Number of features, where `estimator_` knows it.
+    feature_names_in_ : ndarray of str
+        Names of the features, where `estimator_` knows them.
+
+    Notes
+    -----
+    The guarantees of the calibrator hold for a frozen estimator that was trained on other items. With
+    cross-validation they are about the models of the folds; that the final model, which has seen more items,
+    behaves like them is an assumption.
+    Items that belong together (frames of a video, say) need a group splitter as `cv`.
+
+    This is no transformer, so `set_output` does not concern it: probabilities are numpy arrays, and
+    ``decompose(X).to_frame()`` is a dataframe. scikit-learn's probability metrics (log_loss and others)
+    expect the columns in sorted order of the labels; `classes` given to `fit` are kept as given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.calibration.classifier import HigherOrderCalibratedClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 1))
+    >>> dogs = rng.binomial(5, 1 / (1 + np.exp(-3 * X[:, 0])))  # five people label each picture
+    >>> counts = np.column_stack([5 - dogs, dogs])
+    >>> classifier = HigherOrderCalibratedClassifier(method="empirical").fit(X, counts, classes=["cat", "dog"])
+    >>> classifier.predict([[-2.0], [2.0]]).tolist()
+    ['cat', 'dog']
+    >>> parts = classifier.decompose([[0.0], [2.0]])
+    >>> bool(parts.aleatoric[0] > parts.aleatoric[1])
+    True
+    """
+
+    estimator_: Any
+    calibrator_: SnapshotCalibrator
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        partition: Any = None,
+        method: Literal["deconvolved", "empirical"] = "deconvolved",
+        k: int | None = None,
+        panel_size: int | None = None,
+        cv: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.partition = partition
+        self.method = method
+        self.k = k
+        self.panel_size = panel_size
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, classes: ArrayLike | None = None, **params: Any) -> Self:
+        """Train the model unless it is frozen, and calibrate it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or dataframe of shape (n_items, n_features)
+            Whatever the estimator takes; its rows are the items.
+        y : array or sparse matrix of shape (n_items, n_classes), or (n_items,)
+            Label counts of each item, or one label an item.
+        classes : array of shape (n_classes,), optional
+            The labels that the columns of counts stand for: by default those of a frozen estimator, else the
+            columns' names in a dataframe, else 0, 1, 2, ... With one label an item: all labels there are, if some
+            may not occur.
+        **params : dict
+            Passed to the estimator's `fit`, with items selected and repeated like those of X; sample
+            weights multiply the label counts there and do not enter the calibration. `groups` goes to the
+            splitter. With metadata routing enabled, each goes where it is requested. Unused with a
+            frozen estimator.
+
+        Returns
+        -------
+        self : HigherOrderCalibratedClassifier
+            Fitted.
+        """
+        estimator, calibrator, X = self._base_estimator(), self._calibrator(), indexable(X)[0]
+        labels = read_labels(y, classes, frozen_classes(estimator))
+        items = np.arange(labels.counts.shape[0])
+        check_same_length(X, items, ("X", "counts" if holds_counts(y) else "y"))
+        if isinstance(estimator, FrozenEstimator):
+            model = estimator
+            p = aligned_proba(estimator, X, labels.classes)
+        else:
+            to_fit, to_split = self._route(params)
+            # Before the folds: what the estimator has to say against X should speak of all of X.
+            model = train(estimator, X, labels, items, to_fit)
+            items, p = out_of_fold(estimator, X, labels, self._splits(X, labels, to_split), to_fit)
+        self.calibrator_ = calibrator.fit(p, labels.counts[items])
+        self.estimator_, self.classes_ = model, labels.classes
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return calibrated probabilities (n_items, n_classes): the mean of each item's mixture."""
+        return self._fitted().predict_proba(self._raw_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely label of each item, ties going to the first class."""
+        winners = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
+
+    def predict_mixture(self, X: Any) -> Mixtures:
+        """Return the calibrated distribution over label distributions of each item."""
+        return self._fitted().predict_mixture(self._raw_proba(X))
+
+    def decompose(
+        self,
+        X: Any,
+        entropy: str | Entropy = "shannon",
+        *,
+        base: float | None = None,
+        kind: Kind = "mutual-information",
+    ) -> Decomposition:
+        """Split the uncertainty of each item; options as in `hocal.decompose`."""
+        return self._fitted().decompose(self._raw_proba(X), entropy, base=base, kind=kind)
+
+    def predict_set(self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms") -> PredictionSets:
+        """Return a set of label distributions with the given mass for each item, as in `hocal.predict_set`."""
+        return self._fitted().predict_set(self._raw_proba(X), coverage=coverage, shape=shape)
+
+    def certify(self, confidence: float = 0.95, **options: Any) -> Certificate:
+        """Say what is guaranteed for each cell; options as in `SnapshotCalibrator.certify`.
+
+        With cross-validation the certificate is about the models of the folds, see the notes above.
+        """
+        certificate = self._fitted().certify(confidence, **options)
+        if isinstance(self.estimator, FrozenEstimator):
+            return certificate
+        return replace(certificate, assumptions=(*certificate.assumptions, _CROSS_FITTED))
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy; for label counts, the share of labels that equal the item's prediction."""
+        if not holds_counts(y):
+            return float(super().score(X, y, sample_weight))
+        predicted = self.predict_proba(X).argmax(axis=1)
+        counts = check_counts(y, n_classes=len(self.classes_))
+        check_same_length(predicted, counts, ("X", "counts"))
+        rows, codes, weights = expand(counts)
+        if sample_weight is not None:
+            weights = weights * np.asarray(sample_weight, dtype=np.float64)[rows]
+        return float(np.average(predicted[rows] == codes, weights=weights))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features that the estimator has seen."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features that the estimator has seen."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata given to `fit` goes: to the estimator's `fit` and the splitter's `split`."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self._base_estimator(), method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+
+    def __sklearn_tags__(self) -> Any:
+        tags, base = super().__sklearn_tags__(), get_tags(self._base_estimator())
+        tags.input_tags = base.input_tags  # X is the estimator's business
+        tags.classifier_tags = base.classifier_tags or tags.classifier_tags
+        return tags
+
+    def _base_estimator(self) -> Any:
+        if self.estimator is None:
+            from sklearn.linear_model import LogisticRegression  # slow to import
+
+            return LogisticRegression()
+        if not hasattr(self.estimator, "predict_proba"):
+            raise ValueError(
+                f"`estimator` must have predict_proba, got {self.estimator!r}. "
+                "Wrap it in sklearn.calibration.CalibratedClassifierCV, or choose an option that gives it one."
+            )
+        return self.estimator
+
+    def _calibrator(self) -> SnapshotCalibrator:
+        if isinstance(self.partition, PrecomputedPartition):
+            raise ValueError(
+                f"`partition` must compute cells from predictions, got {self.partition!r}. "
+                "Use SnapshotCalibrator, which takes cells=, on the classifier's predictions."
+            )
+        return SnapshotCalibrator(self.partition, method=self.method, k=self.k, panel_size=self.panel_size)
+
+    def _fitted_html(self) -> str:
+        return self.calibrator_._fitted_html() if hasattr(self, "calibrator_") else ""
+
+    def _fitted(self) -> SnapshotCalibrator:
+        check_is_fitted(self, "calibrator_")
+        return self.calibrator_
+
+    def _raw_proba(self, X: Any) -> Array:
+        return aligned_proba(self.estimator_, X, self.classes_)
+
+    def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the parameters of the estimator's `fit` and of the splitter's `split`."""
+        given = {name: value for name, value in params.items() if value is not None}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **given)
+            return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])
+        to_split = {"groups": given.pop("groups")} if "groups" in given else {}
+        return given, to_split
+
+    def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Split]:
+        """Return training and held-out items of each fold."""
+        items, most = np.arange(labels.counts.shape[0]), majority(labels.counts)
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, str):
+            raise ValueError(
+                f"`cv` must be a number of folds, a splitter or pairs of (train, test) items, got {cv!r}. "
+                "Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator."
+            )
+        if isinstance(cv, Integral):
+            n_folds = check_integer(cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item.")
+            cv = PredefinedSplit(deal(most, n_folds, self.random_state))
+        folds = check_cv(cv).split(X, labels.classes[most], **options)
+        return check_splits([(items[train], items[test]) for train, test in folds], len(items))

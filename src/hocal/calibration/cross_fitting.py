@@ -1,0 +1,216 @@
+"""Train a classifier on label counts and predict items by models that have not seen them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from hocal._base.validation import Counts, check_counts, check_random_state
+
+__all__ = [
+    "Labels",
+    "Split",
+    "aligned_proba",
+    "check_splits",
+    "deal",
+    "expand",
+    "frozen_classes",
+    "holds_counts",
+    "majority",
+    "out_of_fold",
+    "read_labels",
+    "train",
+]
+
+Array = NDArray[np.float64]
+Items = NDArray[np.intp]
+Split = tuple[Items, Items]
+
+
+class Labels(NamedTuple):
+    """What people said of each item."""
+
+    counts: Counts  #: (n_items, n_classes)
+    classes: NDArray[Any]  #: (n_classes,) the label of each column
+
+
+def holds_counts(y: Any) -> bool:
+    """Tell label counts from one label an item, which may come as a column."""
+    shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] != 1
+
+
+def frozen_classes(estimator: Any) -> NDArray[Any] | None:
+    """Return the classes of a frozen estimator, None for one that is still to be trained."""
+    if not isinstance(estimator, FrozenEstimator):
+        return None
+    check_is_fitted(estimator)
+    return np.asarray(estimator.classes_)
+
+
+def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -> Labels:
+    """Return counts and class names from either form of labels; `known` are a frozen estimator's classes."""
+    names = known if classes is None else _check_classes(classes, known)
+    if not holds_counts(y):
+        return _read_single_labels(y, names)
+    counts, columns = check_counts(y), _column_names(y)
+    if names is None:
+        names = np.arange(counts.shape[1]) if columns is None else columns
+    if counts.shape[1] != len(names):
+        whose = "classes of the frozen estimator" if classes is None else "given `classes`"
+        raise ValueError(
+            f"`counts` must have a column for each of the {len(names)} {whose}, got {counts.shape[1]} columns. "
+            "Drop items with other labels, or add a column of zeros for a class without labels."
+        )
+    if columns is not None and sorted(columns.tolist()) == sorted(map(str, names)) and (columns != names).any():
+        raise ValueError(
+            f"`counts` must have its columns in the order of the classes, {names.tolist()}, got {columns.tolist()}. "
+            "Reorder the columns."
+        )
+    return Labels(counts, names)
+
+
+def _column_names(y: Any) -> NDArray[Any] | None:
+    """Return the columns of a dataframe that gives them names, None for anything else."""
+    columns = list(getattr(y, "columns", []))
+    return np.array(columns) if columns and all(isinstance(column, str) for column in columns) else None
+
+
+def _read_single_labels(y: Any, names: NDArray[Any] | None) -> Labels:
+    """Return counts and class names from one label an item."""
+    labels = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=None, input_name="y")
+    if labels.dtype.kind == "f":
+        check_classification_targets(labels)
+    names = np.unique(labels) if names is None else names
+    if len(names) < 2:
+        raise ValueError(f"`y` must hold labels of at least two classes, got one class, {names.tolist()[0]!r}.")
+    return Labels(_count_single(labels, names), names)
+
+
+def _check_classes(classes: ArrayLike, known: NDArray[Any] | None) -> NDArray[Any]:
+    """Return class names after checking that they are distinct, and the frozen estimator's if there is one."""
+    names = np.asarray(classes)
+    if names.ndim != 1 or len(set(names.tolist())) != len(names):
+        raise ValueError(f"`classes` must be a list of distinct labels, got {classes!r}.")
+    if known is not None and set(names.tolist()) != set(known.tolist()):
+        raise ValueError(
+            f"`classes` must be those of the frozen estimator, {known.tolist()}, in any order, got {names.tolist()}."
+        )
+    return names
+
+
+def _count_single(labels: NDArray[Any], names: NDArray[Any]) -> Counts:
+    """Return counts of one label an item."""
+    column = {name: j for j, name in enumerate(names.tolist())}
+    codes = np.array([column.get(label, -1) for label in labels.tolist()])
+    if codes.min() < 0:
+        row = int(codes.argmin())
+        raise ValueError(
+            f"`y` must hold labels among the classes {names.tolist()}, got {labels.tolist()[row]!r} in row {row}. "
+            "Drop such items."
+        )
+    ones = np.ones(len(codes), dtype=np.int64)
+    return sparse.csr_array((ones, codes, np.arange(len(codes) + 1)), shape=(len(codes), len(names)))
+
+
+def expand(counts: Counts) -> tuple[Items, Items, Array]:
+    """Return row, class and number of labels wherever an item has labels for a class."""
+    table = sparse.coo_array(counts)
+    filled = table.data > 0
+    return table.row[filled], table.col[filled], table.data[filled].astype(np.float64)
+
+
+def majority(counts: Counts) -> Items:
+    """Return the most frequent class of each item, ties going to the first."""
+    return np.asarray(counts.argmax(axis=1)).reshape(-1)
+
+
+def deal(labels: Items, n_folds: int, random_state: Any) -> Items:
+    """Return a fold for each item, dealing the items of each class out in turn: no class is too rare for it."""
+    order = np.arange(len(labels))
+    if random_state is not None:
+        order = check_random_state(random_state).permutation(order)
+    fold = np.empty_like(order)
+    fold[order[np.argsort(labels[order], kind="stable")]] = np.arange(len(order)) % n_folds
+    return fold
+
+
+def check_splits(splits: list[Split], n_items: int) -> list[Split]:
+    """Refuse folds in which an item calibrates a model that saw it, or calibrates twice."""
+    held_out = np.concatenate([test for _, test in splits])
+    times = np.bincount(held_out, minlength=n_items)
+    if times.max() > 1:
+        raise ValueError(
+            f"`cv` must hold out each item at most once, got item {times.argmax()} held out {times.max()} times. "
+            "Use KFold, or one split."
+        )
+    for kept, test in splits:
+        if len(both := np.intersect1d(kept, test)):
+            raise ValueError(f"`cv` must not train on the items it holds out, got item {both[0]} in both parts.")
+    return splits
+
+
+def _weight_argument(estimator: Any) -> str | None:
+    """Return the name under which an estimator's `fit` takes sample weights, None if it takes none."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if get_config()["enable_metadata_routing"]:
+        asked = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if asked else None
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        argument = _weight_argument(last)
+        return None if argument is None else f"{name}__{argument}"
+    return None
+
+
+def train(estimator: Any, X: Any, labels: Labels, items: Items, params: dict[str, Any]) -> Any:
+    """Return a copy of the estimator trained on the labels of `items`."""
+    counts, argument = labels.counts[items], _weight_argument(estimator)
+    if argument is None:
+        rows, codes, weights = np.arange(len(items)), majority(counts), np.ones(len(items))
+    else:
+        rows, codes, weights = expand(counts)
+    params = {name: _select(value, items[rows], labels.counts.shape[0]) for name, value in params.items()}
+    if argument is not None and (weights != 1).any():
+        params[argument] = weights * np.asarray(params.get(argument, 1.0))
+    return clone(estimator).fit(_safe_indexing(X, items[rows]), labels.classes[codes], **params)
+
+
+def _select(value: Any, rows: Items, n_items: int) -> Any:
+    """Return the rows of a parameter that has one for each item, and any other parameter as it is."""
+    shape = () if isinstance(value, (str, dict)) else np.shape(value)
+    return _safe_indexing(value, rows) if shape[:1] == (n_items,) else value
+
+
+def out_of_fold(
+    estimator: Any, X: Any, labels: Labels, splits: Iterable[Split], params: dict[str, Any]
+) -> tuple[Items, Array]:
+    """Return the items that are held out and, for each, the prediction of a model that has not seen it."""
+    items, predictions = [], []
+    for kept, held_out in splits:
+        model = train(estimator, X, labels, kept, params)
+        items.append(held_out)
+        predictions.append(aligned_proba(model, _safe_indexing(X, held_out), labels.classes))
+    return np.concatenate(items), np.concatenate(predictions)
+
+
+def aligned_proba(model: Any, X: Any, classes: NDArray[Any]) -> Array:
+    """Return a model's probabilities in the order of `classes`, 0 for those it has not been trained on."""
+    p = np.asarray(model.predict_proba(X), dtype=np.float64)
+    column = {name: j for j, name in enumerate(classes.tolist())}
+    aligned = np.zeros((len(p), len(classes)))
+    aligned[:, [column[name] for name in np.asarray(model.classes_).tolist()]] = p
+    return aligned

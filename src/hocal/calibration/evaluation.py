@@ -1,0 +1,384 @@
+"""Measure predicted mixtures against labels that were not used to fit them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hocal._base.notebook import fold, table
+from hocal._base.validation import (
+    check_cells,
+    check_choice,
+    check_dense_counts,
+    check_fraction,
+    check_integer,
+    check_random_state,
+    check_same_length,
+    check_simplex,
+)
+from hocal.guarantees.bounds import higher_order_interval
+from hocal.uncertainty.decomposition import Decomposition
+from hocal.uncertainty.distance import wasserstein
+from hocal.uncertainty.mixtures import Mixtures, check_mixtures
+from hocal.uncertainty.sets import PredictionSets
+from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, sub_snapshots
+
+__all__ = ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"]
+
+MAX_REFERENCE = 5_000  # snapshots of a predicted mixture that are listed; beyond that, as many are drawn
+MAX_WORK = 500_000_000  # pairs of an atom and a snapshot whose probability is computed, a few seconds
+
+Array = NDArray[np.float64]
+Average = Literal["items", "cells"] | None
+Predictor = Literal["mixture", "snapshot"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationError:
+    """How far predicted k-snapshots are from observed ones, cell by cell, and how far chance alone puts them.
+
+    Attributes
+    ----------
+    per_cell : ndarray of shape (n_cells,)
+        Wasserstein distance (l1 ground metric, at most 2) in each cell; NaN for a cell without items.
+    null : ndarray of shape (n_resamples, n_cells)
+        The same distances for labels drawn from the predictions themselves.
+    n_items : ndarray of shape (n_cells,)
+        Items in each cell.
+    k : int
+        Labels in a snapshot.
+    n_classes : int
+        Number of label classes.
+    predictor : str
+        Whether mixtures were projected to snapshots or stood for them.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> mixtures = hocal.Mixtures.from_points([[0.5, 0.5]] * 100)
+    >>> split = [[2, 0]] * 50 + [[0, 2]] * 50
+    >>> error = hocal.calibration_error(mixtures, split, cells=[0] * 100, k=2, random_state=0)
+    >>> round(error.mean, 3), error.p_value < 0.05
+    (0.5, True)
+    """
+
+    per_cell: Array
+    null: Array
+    n_items: NDArray[np.int64]
+    k: int
+    n_classes: int
+    predictor: Predictor = "mixture"
+
+    def __repr__(self) -> str:
+        return fold(
+            f"CalibrationError(k={self.k}, {int((self.n_items > 0).sum())} cells, mean {self.mean:.3g} "
+            f"(by chance {self.noise_floor:.3g}, p = {self.p_value:.3g}), max {self.max:.3g})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("mean over items", f"{self.mean:.3g}", f"{self.noise_floor:.3g}", f"{self.p_value:.3g}"),
+            ("worst cell", f"{self.max:.3g}", f"{self.noise_floor_max:.3g}", ""),
+        ]
+        caption = (
+            f"Calibration error with k={self.k} in {int((self.n_items > 0).sum())} cells; 0 is perfect, 2 the worst"
+        )
+        return table(caption, ["distance", "by chance", "p-value"], rows)
+
+    @property
+    def max(self) -> float:
+        """Largest distance over the cells, the paper's epsilon."""
+        return float(np.nanmax(self.per_cell))
+
+    @property
+    def mean(self) -> float:
+        """Mean distance with every item weighing the same."""
+        return float(self._item_average(self.per_cell))
+
+    def quantile(self, q: float) -> float:
+        """Return a quantile of the distance over the filled cells."""
+        return float(np.nanquantile(self.per_cell, check_fraction(q, "q")))
+
+    @property
+    def noise_floor(self) -> float:
+        """What `mean` is on average when the predictions are perfectly calibrated."""
+        return float(self._item_average(self.null).mean())
+
+    @property
+    def noise_floor_max(self) -> float:
+        """What `max` is on average when the predictions are perfectly calibrated."""
+        return float(np.nanmax(self.null, axis=1).mean())
+
+    @property
+    def noise_floor_per_cell(self) -> Array:
+        """What `per_cell` is on average when the predictions are perfectly calibrated."""
+        return np.asarray(self.null.mean(axis=0))
+
+    @property
+    def p_value(self) -> float:
+        """Chance of a `mean` at least this large if the predictions were perfectly calibrated."""
+        return float((1 + (self._item_average(self.null) >= self.mean).sum()) / (1 + len(self.null)))
+
+    @property
+    def p_value_per_cell(self) -> Array:
+        """The same chance for each cell on its own; NaN for a cell without items."""
+        exceeded = (1 + (self.null >= self.per_cell).sum(axis=0)) / (1 + len(self.null))
+        return np.where(self.n_items > 0, exceeded, np.nan)
+
+    @property
+    def debiased(self) -> float:
+        """`mean` less its noise floor: near 0 for calibrated predictions, negative by luck."""
+        return self.mean - self.noise_floor
+
+    @property
+    def debiased_per_cell(self) -> Array:
+        """`per_cell` less its noise floor."""
+        return self.per_cell - self.noise_floor_per_cell
+
+    @property
+    def higher_order_bound(self) -> float:
+        """Bound on the distance to the true mixtures implied by `max`: epsilon plus the slack of k labels.
+
+        The slack counts twice where a mixture was projected to be compared.
+        """
+        return float(higher_order_interval(self.max, self.k, self.n_classes, predictor=self.predictor).upper)
+
+    def _item_average(self, distances: Array) -> Array:
+        filled = self.n_items > 0
+        weights = self.n_items[filled] / self.n_items.sum()
+        return np.asarray(distances[..., filled] @ weights)
+
+
+def calibration_error(
+    mixtures: Mixtures,
+    counts: Any,
+    *,
+    k: int | None = None,
+    cells: ArrayLike | None = None,
+    n_cells: int | None = None,
+    predictor: Predictor = "mixture",
+    n_resamples: int = 100,
+    random_state: Any = None,
+) -> CalibrationError:
+    """Measure kth-order calibration: W1 between predicted and observed k-snapshots in each cell.
+
+    An item with more than k labels counts with all its k-snapshots (spec 1.3). A raw distance between
+    samples is large even when nothing is wrong, so the same pipeline is run on labels drawn from the
+    predictions; the resulting noise floor and p-values are exact for any sample size (spec 1.6).
+
+    Parameters
+    ----------
+    mixtures : Mixtures
+        Predictions, one an item: calibrated ones, ensembles, Dirichlet, anything.
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Labels of the same items, not used to fit the mixtures; at least k an item.
+    k : int, optional
+        Labels in a snapshot; the smallest total by default.
+    cells : array of shape (n_items,), optional
+        Cell of each item; by default items that share a stored mixture form a cell.
+    n_cells : int, optional
+        Number of cells, when the last ones may be empty.
+    predictor : {"mixture", "snapshot"}
+        What the mixtures predict: label distributions, which are projected to k-snapshots first, or the
+        k-snapshots themselves as points s / k, as the "empirical" calibrator does. For snapshots, an item
+        with more than k labels counts with k of them, drawn at random.
+    n_resamples : int, default=100
+        Simulations of the noise floor; the smallest possible p-value is 1 / (n_resamples + 1).
+    random_state : int, Generator or None
+        Seed or source of randomness.
+
+    Returns
+    -------
+    CalibrationError
+        Distances, noise floors, p-values.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> mixtures = hocal.Mixtures.from_vertices([[0.5, 0.5]] * 4)
+    >>> hocal.calibration_error(mixtures, [[3, 0], [0, 3], [3, 0], [0, 3]], cells=[0, 0, 0, 0]).max
+    0.0
+    """
+    checked = check_dense_counts(counts, n_classes=check_mixtures(mixtures).n_classes)
+    check_same_length(mixtures, checked, ("mixtures", "counts"))
+    totals = checked.sum(axis=1)
+    k = int(totals.min()) if k is None else check_integer(k, "k", minimum=1)
+    check_dense_counts(checked, minimum_total=k)
+    where = check_cells(mixtures.index if cells is None else cells, len(checked), n_cells=n_cells)
+    size = check_integer(n_resamples, "n_resamples", minimum=1)
+    generator = check_random_state(random_state)
+    n_items = np.bincount(where, minlength=n_cells or 0)
+    if check_choice(predictor, "predictor", ("mixture", "snapshot")) == "snapshot":
+        reference = _check_lattice(_cell_averages(mixtures, where, len(n_items)), k)
+        observed = draw_snapshots(checked, k, random_state=generator)
+        null = (np.rint(k * mixtures.sample(random_state=generator)).astype(np.int64) for _ in range(size))
+    else:
+        reference = _predicted_snapshots(mixtures, where, len(n_items), k, generator)
+        observed, null = checked, (mixtures.draw(totals, random_state=generator) for _ in range(size))
+    distances = [_distances(labels, where, k, reference) for labels in chain([observed], null)]
+    return CalibrationError(distances[0], np.stack(distances[1:]), n_items, k, mixtures.n_classes, predictor)
+
+
+@overload
+def aleatoric_error(
+    parts: Decomposition,
+    counts: Any = ...,
+    *,
+    cells: ArrayLike,
+    average: Literal["items", "cells"] = ...,
+    label_distributions: ArrayLike | None = ...,
+) -> float: ...
+
+
+@overload
+def aleatoric_error(
+    parts: Decomposition,
+    counts: Any = ...,
+    *,
+    cells: ArrayLike,
+    average: None,
+    label_distributions: ArrayLike | None = ...,
+) -> Array: ...
+
+
+def aleatoric_error(
+    parts: Decomposition,
+    counts: Any = None,
+    *,
+    cells: ArrayLike,
+    average: Average = "items",
+    label_distributions: ArrayLike | None = None,
+) -> float | Array:
+    """Return how far predicted aleatoric uncertainty is from the truth, |AU(cell) - mean AU* of its items|.
+
+    Parameters
+    ----------
+    parts : Decomposition
+        Predicted uncertainty of the test items.
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Labels of the test items, as many as there are: the truth is the entropy of their histograms,
+        which falls short of the true entropy by about (n_classes - 1) / (2 n) nats for n labels.
+    cells : array of shape (n_items,)
+        Cell of each item.
+    average : {"items", "cells"} or None
+        Weigh every item the same, or every cell, or return the error of each cell (NaN when empty).
+    label_distributions : array of shape (n_items, n_classes), optional
+        The true label distributions, instead of `counts`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_cells,)
+        Error in the units of the decomposition (spec 1.14).
+
+    Examples
+    --------
+    >>> import hocal
+    >>> parts = hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]] * 2), base=2)
+    >>> hocal.aleatoric_error(parts, [[5, 5], [10, 0]], cells=[0, 0])
+    0.5
+    """
+    truth = _label_distributions(counts, label_distributions)
+    check_same_length(parts, truth, ("parts", "counts" if label_distributions is None else "label_distributions"))
+    where = check_cells(cells, len(parts))
+    if average is not None:
+        check_choice(average, "average", ("items", "cells"))
+    gaps = parts.aleatoric - parts.entropy.value(truth, check_input=False)
+    n_items = np.bincount(where)
+    with np.errstate(invalid="ignore"):  # an empty cell is 0 / 0
+        errors = np.abs(np.bincount(where, gaps) / n_items)
+    if average is None:
+        return errors
+    return float(np.average(errors[n_items > 0], weights=n_items[n_items > 0] if average == "items" else None))
+
+
+def coverage(sets: PredictionSets, counts: Any = None, *, label_distributions: ArrayLike | None = None) -> float:
+    """Return the share of items whose label distribution lies in its predicted set.
+
+    Parameters
+    ----------
+    sets : PredictionSets
+        Sets of the test items, expanded or not.
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Labels; histograms of few labels stray from the label distribution and are covered less often.
+    label_distributions : array of shape (n_items, n_classes), optional
+        The true label distributions, instead of `counts`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> sets = hocal.predict_set(hocal.Mixtures.from_points([[0.5, 0.5]] * 2))
+    >>> hocal.coverage(sets, [[5, 5], [9, 1]])
+    0.5
+    """
+    return float(sets.contains(_label_distributions(counts, label_distributions)).mean())
+
+
+def _label_distributions(counts: Any, label_distributions: ArrayLike | None) -> Array:
+    if (counts is None) == (label_distributions is None):
+        raise ValueError("`counts` must be given, or `label_distributions` instead of it, and not both.")
+    if label_distributions is not None:
+        return check_simplex(label_distributions, "label_distributions", ndim=2)
+    checked = check_dense_counts(counts)
+    return np.asarray(checked / checked.sum(axis=1, keepdims=True))
+
+
+def _predicted_snapshots(
+    mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int, k: int, generator: np.random.Generator
+) -> Mixtures:
+    """Return each cell's predicted k-snapshots: proj_k of the average of its items' mixtures.
+
+    Where that is too much to list, a sample stands in; it is fixed before the noise is simulated, so
+    p-values stay exact.
+    """
+    averages = _cell_averages(mixtures, cells, n_cells)
+    n_listed = n_snapshots(k, mixtures.n_classes)
+    if n_listed <= MAX_REFERENCE and n_listed * len(averages.weights) <= MAX_WORK:
+        return averages.project(k)
+    repeats = np.repeat(np.arange(len(cells)), -(-MAX_REFERENCE // np.bincount(cells)[cells]))
+    drawn = mixtures[repeats].draw(k, random_state=generator)
+    sample = Mixtures.from_snapshots(drawn, cells[repeats], n_cells=n_cells)
+    return sample.stored()
+
+
+def _cell_averages(mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
+    """Return the average of the mixtures of each cell's items; empty for a cell without items."""
+    pairs, occurrences = np.unique(cells * mixtures.n_mixtures + mixtures.index, return_counts=True)
+    cell, mixture = np.divmod(pairs, mixtures.n_mixtures)
+    row, atom, _ = mixtures.pairs(mixture)
+    weights = mixtures.weights[atom] * occurrences[row] / np.bincount(cells)[cell[row]]
+    offsets = np.searchsorted(cell[row], np.arange(n_cells + 1))
+    support = mixtures._support if mixtures._shared else mixtures.points[atom]
+    return Mixtures._trusted(support, weights, offsets, np.arange(n_cells))
+
+
+def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
+    """Return mixtures of k-snapshots after checking that their atoms are such."""
+    counts = mixtures._support * k
+    strays = np.abs(counts - np.rint(counts)).max(axis=1)
+    if strays.max() > 1e-6:
+        atom = mixtures._support[int(strays.argmax())]
+        raise ValueError(
+            f"`k` must be the size of the predicted snapshots, got k={k} and an atom {atom.round(4).tolist()}. "
+            "Pass their k, or predictor='mixture' for label distributions."
+        )
+    return Mixtures._trusted(np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index)
+
+
+def _distances(counts: NDArray[np.int64], cells: NDArray[np.intp], k: int, reference: Mixtures) -> Array:
+    """Return W1 between each cell's observed k-snapshots and the reference; NaN for a cell without items."""
+    thinned = sub_snapshots(counts, k)
+    owner = cells[thinned.items]
+    order = np.argsort(owner, kind="stable")
+    weights = thinned.probabilities[order] / np.bincount(cells, minlength=len(reference))[owner[order]]
+    offsets = np.searchsorted(owner[order], np.arange(len(reference) + 1))
+    observed = Mixtures._trusted(thinned.snapshots[order] / k, weights, offsets, np.arange(len(reference)))
+    return wasserstein(observed, reference)

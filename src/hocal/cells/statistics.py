@@ -1,0 +1,282 @@
+"""Cell statistics: per-cell histograms of count vectors, all that a fit ever needs to know of the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from hocal._base.validation import (
+    Counts,
+    check_cells,
+    check_counts,
+    check_same_length,
+    check_simplex,
+    label_totals,
+)
+from hocal.cells.partitions import CellLayout
+from hocal.uncertainty.snapshots import compress
+
+__all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
+
+_UNIT = 2.0**32  # a prediction is summed in units of 2**-32
+_BLOCK = 1 << 20  # numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
+_CODE_LIMIT = 1 << 62
+
+IntArray = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+
+class Histogram(NamedTuple):
+    """How often each count vector occurs in each cell; rows are distinct and sorted."""
+
+    cells: NDArray[np.intp]  #: (n_rows,)
+    counts: Counts  #: (n_rows, n_classes), dense or CSR
+    multiplicity: IntArray  #: (n_rows,)
+
+    @classmethod
+    def of(cls, cells: NDArray[Any], counts: Counts, multiplicity: IntArray | None = None) -> Histogram:
+        """Count equal rows; the result does not depend on the order or the grouping of the input."""
+        if multiplicity is None and isinstance(counts, np.ndarray):
+            spans = (counts.max(axis=0) + 1).tolist()
+            if math.prod(spans) * (int(cells.max()) + 1) < _CODE_LIMIT:
+                return cls(*_count_codes(cells, counts, spans))
+        packed = compress(_join_columns(cells, counts))
+        table = packed.unique
+        weight = None if multiplicity is None else multiplicity.astype(np.float64)  # exact up to 2**53 items
+        total = np.bincount(packed.inverse, weight).astype(np.int64)
+        first = table[:, [0]] if isinstance(table, np.ndarray) else table[:, [0]].toarray()
+        return cls(first.reshape(-1).astype(np.intp), table[:, 1:], total)
+
+    def __add__(self, other: Histogram) -> Histogram:  # type: ignore[override]
+        """Merge two histograms."""
+        parts = [self.counts, other.counts]
+        either_sparse = any(sparse.issparse(part) for part in parts)
+        counts = sparse.vstack(parts, format="csr") if either_sparse else np.concatenate(parts)
+        return Histogram.of(
+            np.concatenate([self.cells, other.cells]),
+            counts,
+            np.concatenate([self.multiplicity, other.multiplicity]),
+        )
+
+    @property
+    def totals(self) -> IntArray:
+        """Number of labels of each row."""
+        return label_totals(self.counts)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellStatistics:
+    """Histograms of the labels in each cell; ``+`` merges, and any split of the data gives the same sum.
+
+    Attributes
+    ----------
+    observed : Histogram
+        Count vectors in class order.
+    aligned : Histogram
+        Count vectors with each item's classes in order of falling predicted probability, so that "second
+        choice" means the same in every cell.
+    predicted : ndarray of shape (n_cells, n_classes)
+        Sum over the items of their predictions in falling order, in units of 2**-32: integers, so that a
+        sum does not depend on the order of its terms.
+    layout : CellLayout
+        How the cells lie to each other; its length is the number of cells.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> partition = hocal.TopLabelPartition(n_slices=2).fit([[0.5, 0.5]])
+    >>> p, counts = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [[2, 0], [2, 0], [1, 1]]
+    >>> hocal.CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
+    CellStatistics(3 items, 6 labels, 2 of 4 cells filled, 2 classes)
+    """
+
+    observed: Histogram
+    aligned: Histogram
+    predicted: IntArray
+    layout: CellLayout
+
+    @classmethod
+    def from_items(cls, probabilities: ArrayLike, counts: Any, cells: ArrayLike, layout: CellLayout) -> CellStatistics:
+        """Build the statistics of items held in memory.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_items, n_classes)
+            Predictions, for the order of the classes.
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            Labels, at least one an item.
+        cells : array of shape (n_items,)
+            Cell of each item.
+        layout : CellLayout
+            Layout of the partition.
+
+        Returns
+        -------
+        CellStatistics
+            Both histograms.
+        """
+        p = check_simplex(probabilities, ndim=2)
+        checked = check_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("probabilities", "counts"))
+        where = check_cells(cells, len(p), n_cells=len(layout.group))
+        aligned = Histogram.of(where, align_counts(p, checked))
+        return cls(Histogram.of(where, checked), aligned, _sum_predictions(p, where, len(layout.group)), layout)
+
+    def __add__(self, other: CellStatistics) -> CellStatistics:
+        same = self.n_classes == other.n_classes and all(map(np.array_equal, self.layout, other.layout))
+        if not same:
+            raise ValueError(
+                "`other` must come from the same partition with the same classes. Fit it once, use it twice."
+            )
+        return CellStatistics(
+            self.observed + other.observed,
+            self.aligned + other.aligned,
+            self.predicted + other.predicted,
+            self.layout,
+        )
+
+    def __repr__(self) -> str:
+        filled = int((self.n_items > 0).sum())
+        return (
+            f"CellStatistics({self.n_items.sum()} items, {self.observed.totals @ self.observed.multiplicity} labels, "
+            f"{filled} of {self.n_cells} cells filled, {self.n_classes} classes)"
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, empty ones included."""
+        return len(self.layout.group)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of label classes."""
+        return int(self.observed.counts.shape[1])
+
+    @property
+    def n_items(self) -> IntArray:
+        """Number of items in each cell."""
+        return self._per_cell(self.observed.multiplicity)
+
+    @property
+    def n_labels(self) -> IntArray:
+        """Number of labels in each cell."""
+        return self._per_cell(self.observed.multiplicity * self.observed.totals)
+
+    @property
+    def smallest_total(self) -> int:
+        """Fewest labels of any item."""
+        return int(self.observed.totals.min())
+
+    @property
+    def mean_prediction(self) -> Array:
+        """Mean prediction of each cell's items in falling order, (n_cells, n_classes); NaN for an empty cell."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.predicted / _UNIT / self.n_items[:, None])
+
+    def _per_cell(self, values: IntArray) -> IntArray:
+        return np.bincount(self.observed.cells, values.astype(np.float64), minlength=self.n_cells).astype(np.int64)
+
+
+def rank_classes(probabilities: Array) -> NDArray[np.intp]:
+    """Return each item's classes in order of falling probability; ties keep the order of the classes.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items, n_classes)
+        Predictions.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Column r holds the class of rank r.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.cells.statistics import rank_classes
+    >>> rank_classes(np.array([[0.2, 0.5, 0.3]])).tolist()
+    [[1, 2, 0]]
+    """
+    return np.argsort(-probabilities, axis=1, kind="stable")
+
+
+def align_counts(probabilities: Array, counts: Counts) -> Counts:
+    """Return counts with each item's classes in order of falling predicted probability.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items, n_classes)
+        Predictions.
+    counts : array or CSR matrix of shape (n_items, n_classes)
+        Labels.
+
+    Returns
+    -------
+    array or CSR matrix of shape (n_items, n_classes)
+        Column r counts the labels for the class of rank r.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.cells.statistics import align_counts
+    >>> align_counts(np.array([[0.2, 0.5, 0.3]]), np.array([[1, 2, 0]])).tolist()
+    [[2, 0, 1]]
+    """
+    if isinstance(counts, np.ndarray):
+        aligned = np.empty_like(counts)
+        for block in item_blocks(probabilities):
+            aligned[block] = np.take_along_axis(counts[block], rank_classes(probabilities[block]), axis=1)
+        return aligned
+    # Only labelled classes need a rank.
+    ranks, rows = np.empty(counts.nnz, dtype=np.int64), np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    for block in item_blocks(probabilities):
+        order = rank_classes(probabilities[block])
+        rank = np.empty_like(order)
+        np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
+        entries = slice(counts.indptr[block.start], counts.indptr[block.stop])
+        ranks[entries] = rank[rows[entries] - block.start, counts.indices[entries]]
+    return sparse.csr_array((counts.data, (rows, ranks)), shape=counts.shape)
+
+
+def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
+    """Yield slices of items whose classes are sorted at a time, without temporaries of the size of the input."""
+    n_items, n_classes = probabilities.shape
+    step = min(max(_BLOCK // n_classes, fewest), _BLOCK)
+    return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
+
+
+def _sum_predictions(probabilities: Array, cells: NDArray[np.intp], n_cells: int) -> IntArray:
+    """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
+    total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
+    for block in item_blocks(probabilities, fewest=n_cells):  # each block costs a pass over the cells
+        units = np.floor(-np.sort(-probabilities[block], axis=1) * _UNIT)
+        n_items = len(units)
+        membership = sparse.csr_array(
+            (np.ones(n_items), cells[block], np.arange(n_items + 1)), shape=(n_items, n_cells)
+        )
+        total += (membership.T @ units).astype(np.int64)  # a float sum of integers, exact below 2**53
+    return total
+
+
+def _count_codes(
+    cells: NDArray[Any], counts: IntArray, spans: Sequence[int]
+) -> tuple[NDArray[np.intp], IntArray, IntArray]:
+    """Count equal rows by integers that order like (cell, *row), whose digits the rows are read from again."""
+    places = np.array([math.prod(spans[j + 1 :]) for j in range(len(spans))], dtype=np.int64)
+    codes, multiplicity = np.unique(counts @ places + cells * math.prod(spans), return_counts=True)
+    rows = codes[:, None] // places % np.array(spans)
+    return (codes // math.prod(spans)).astype(np.intp), rows, multiplicity.astype(np.int64)
+
+
+def _join_columns(cells: NDArray[Any], counts: Counts) -> Counts:
+    """Put the cell numbers before the counts, so that sorting rows sorts by cell first."""
+    column = cells.reshape(-1, 1).astype(np.int64)
+    if isinstance(counts, np.ndarray):
+        return np.concatenate([column, counts], axis=1)
+    return sparse.hstack([sparse.csr_array(column), counts], format="csr")

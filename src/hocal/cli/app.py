@@ -1,0 +1,67 @@
+"""The typer application: one command a file, and what happens when a command fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hocal.cli.check import check
+from hocal.cli.data import data
+from hocal.cli.demo import demo
+from hocal.cli.evaluate import evaluate
+from hocal.cli.fit import fit
+from hocal.cli.messages import interrupted, is_bad_input, one_line
+from hocal.cli.plan import plan
+from hocal.cli.predict import predict
+from hocal.cli.report import report
+
+app = typer.Typer(
+    name="hocal",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,  # bad input gets one line, a mistake of ours its plain traceback
+    help="Split a classifier's uncertainty into disagreement in the data and ignorance of the model.",
+)
+app.command("fit")(fit)
+app.command("predict")(predict)
+app.command("evaluate")(evaluate)
+app.command("check")(check)
+app.command("report")(report)
+app.command("plan")(plan)
+app.add_typer(data, name="data")
+app.command("demo")(demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from hocal import __version__
+
+        typer.echo(f"hocal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", metavar="", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    pass
+
+
+def run(arguments: Sequence[str] | None) -> None:
+    """Run a command; bad input becomes one line and exit code 2, unless HOCAL_TRACEBACK asks for all of it."""
+    try:
+        app(arguments, prog_name="hocal")
+    except Exception as error:
+        if interrupted(error):
+            sys.exit(130)
+        if os.environ.get("HOCAL_TRACEBACK") or not is_bad_input(error):
+            raise
+        print(f"hocal: {one_line(error)}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,138 @@
+"""The demonstration: digits that are hard to read, a weak model, and what a few labels an item tell about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.validation import check_integer
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.evaluation import aleatoric_error
+from hocal.datasets import World, make_ambiguous_digits
+from hocal.report import Report, summarise
+from hocal.uncertainty.decomposition import Decomposition, decompose
+
+__all__ = ["CertifiedCell", "Demonstration", "Estimate", "demonstrate"]
+
+METHODS: dict[Literal["empirical", "deconvolved"], str] = {"empirical": "the paper's method", "deconvolved": "hocal"}
+N_SHOWN = 6  # cells of the certificate
+
+
+class Estimate(NamedTuple):
+    """What a method says about the model's uncertainty after seeing k labels an item, in nats."""
+
+    k: int  #: labels of each calibration item
+    method: str  #: in plain words
+    aleatoric: float  #: mean over the test items
+    epistemic: float  #: mean over the test items
+    error: float  #: mean distance between estimated and true aleatoric uncertainty of a test item's cell
+
+
+class CertifiedCell(NamedTuple):
+    """What the labels prove about the aleatoric uncertainty of a cell, in nats, and what is true."""
+
+    name: str  #: what the model says about its items
+    n_items: int  #: calibration items
+    interval: tuple[float, float]  #: certified with 95% confidence
+    estimate: float  #: hocal's
+    truth: float  #: mean entropy of the teacher's answers to the cell's items
+
+
+class Demonstration(NamedTuple):
+    """Results of `demonstrate`."""
+
+    estimates: list[Estimate]  #: for every number of labels, both methods
+    truth: Decomposition  #: of all items, from the teacher's label distributions
+    cells: list[CertifiedCell]  #: the largest, at the largest number of labels
+    report: Report  #: at the largest number of labels
+
+
+def demonstrate(
+    *,
+    n_items: int = 6000,
+    label_numbers: Sequence[int] = (2, 5, 10),
+    random_state: int = 0,
+    progress: Callable[[str], Any] = lambda _: None,
+) -> Demonstration:
+    """Judge a weak reader of ambiguous digits by labels drawn from a teacher, and hold the result to the truth.
+
+    Parameters
+    ----------
+    n_items : int, default=6000
+        Images; half calibrate and half test.
+    label_numbers : sequence of int
+        Numbers of labels an item to compare, smallest first.
+    random_state : int, default=0
+        Seed.
+    progress : callable
+        Told what is being done.
+
+    Returns
+    -------
+    Demonstration
+        Estimates, truth, what is certified, and the report.
+
+    Examples
+    --------
+    >>> from hocal.cli.demonstration import demonstrate
+    >>> shown = demonstrate(n_items=400, label_numbers=[2])
+    >>> [estimate.method for estimate in shown.estimates]
+    ["the paper's method", 'hocal']
+    """
+    seed = check_integer(random_state, "random_state", minimum=0)
+    sizes = [check_integer(k, "label_numbers", minimum=1) for k in label_numbers]
+    if not sizes:
+        raise ValueError("`label_numbers` must hold at least one number of labels, got none.")
+    progress("drawing digits")
+    world, estimates = make_ambiguous_digits(n_items, random_state=seed), []
+    half = len(world) // 2
+    for k in sizes:
+        counts = world.draw(k, random_state=seed + k)
+        for method, words in METHODS.items():
+            progress(f"{k} labels an item, {words}")
+            calibrator = SnapshotCalibrator(method=method).fit(world.predictions[:half], counts[:half])
+            estimates.append(_estimate(world, calibrator, k, words))
+    progress("certifying, and writing the report")
+    report, truth = _report(world, calibrator, counts, seed), decompose(world.mixtures)
+    return Demonstration(estimates, truth, _certified_cells(world, truth, report), report)
+
+
+def _estimate(world: World, calibrator: SnapshotCalibrator, k: int, method: str) -> Estimate:
+    test = slice(len(world) // 2, None)
+    parts = calibrator.decompose(world.predictions[test])
+    error = aleatoric_error(parts, label_distributions=world.label_distributions[test], cells=world.cells[test])
+    return Estimate(k, method, float(parts.aleatoric.mean()), float(parts.epistemic.mean()), error)
+
+
+def _certified_cells(world: World, truth: Decomposition, report: Report) -> list[CertifiedCell]:
+    """Return the cells with most calibration items, largest first."""
+    largest = sorted(report.summary["cells"], key=lambda row: -row["calibration_items"])[:N_SHOWN]
+    return [
+        CertifiedCell(
+            name=row["name"],
+            n_items=row["calibration_items"],
+            interval=(interval[0], interval[1]),
+            estimate=row["aleatoric"],
+            truth=float(truth.aleatoric[world.cells == row["cell"]][0]),
+        )
+        for row in largest
+        if (interval := row["aleatoric_interval"]) is not None
+    ]
+
+
+def _report(world: World, calibrator: SnapshotCalibrator, counts: NDArray[np.int64], random_state: int) -> Report:
+    test = slice(len(world) // 2, None)
+    images = np.rint(255 * (1 - world.features[test])).astype(np.uint8).reshape(-1, 8, 8)  # ink on paper
+    summary = summarise(
+        calibrator,
+        world.predictions[test],
+        counts[test],
+        classes=[str(digit) for digit in range(10)],
+        images=images,
+        title="Digits that are hard to read",
+        random_state=random_state,
+    )
+    return Report(summary)

@@ -1,0 +1,71 @@
+"""Model files of the command line: a calibrator, and the names that its tables had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hocal.cli.tables import Probabilities, Read, open_probabilities
+
+if TYPE_CHECKING:
+    from hocal import SnapshotCalibrator
+
+__all__ = ["Model", "load_model", "model_notes"]
+
+
+class Model(NamedTuple):
+    """What a model file holds."""
+
+    calibrator: SnapshotCalibrator
+    classes: list[str]  #: names of the classes
+    item: str  #: column of the items
+    probability_columns: list[str] | None  #: columns of the predictions; None for all but the others
+    cell: str | None  #: column of the cells, where they come with the data
+
+    def called(self, *, item: str | None, probability_columns: list[str] | None, cell: str | None) -> Model:
+        """Return the model for a table whose columns have other names; None keeps a name."""
+        return self._replace(
+            item=item or self.item,
+            probability_columns=probability_columns or self.probability_columns,
+            cell=cell or self.cell,
+        )
+
+    def cell_names(self) -> list[str]:
+        """Say in words which predictions each cell holds, as reports do."""
+        from hocal.report.study import describe_cell
+
+        partition = self.calibrator.partition_
+        return [describe_cell(partition, self.classes, cell) for cell in range(partition.n_cells_)]
+
+    def open(self, read: Read, path: str, *, names: Sequence[str] | None) -> Probabilities:
+        """Open a table of predictions for this model."""
+        return open_probabilities(
+            read,
+            path,
+            item=self.item,
+            columns=self.probability_columns,
+            n_classes=len(self.classes),
+            cell=self.cell,
+            names=names,
+        )
+
+
+def model_notes(
+    *, classes: Sequence[str], item: str, probability_columns: Sequence[str], cell: str | None
+) -> dict[str, str]:
+    """Return the notes that `hocal fit` saves with a calibrator."""
+    notes = {"item": item, "classes": json.dumps(classes), "probability_columns": json.dumps(probability_columns)}
+    return notes if cell is None else {**notes, "cell": cell}
+
+
+def load_model(path: Path) -> Model:
+    """Load a calibrator and its notes; those that `hocal.save` wrote without notes have numbered classes."""
+    import hocal
+    from hocal.calibration.persistence import read_notes
+
+    calibrator, notes = hocal.load(path), read_notes(path)
+    classes = json.loads(notes.get("classes", "null")) or list(map(str, range(calibrator.statistics_.n_classes)))
+    columns = json.loads(notes.get("probability_columns", "null"))
+    return Model(calibrator, classes, notes.get("item", "item"), columns, notes.get("cell"))

@@ -1,0 +1,98 @@
+"""Results out: files that are complete or not there, tables for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hocal._base.files import whole_file
+from hocal.cli.files import SEPARATORS, table_kind
+
+if TYPE_CHECKING:
+    from hocal.report import Report
+
+__all__ = ["open_writer", "output_file", "print_json", "print_table", "report_file"]
+
+
+@contextmanager
+def output_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """Give a temporary file that becomes the output when all went well; an output that is there is kept."""
+    _refuse_existing(path, force)
+    with whole_file(path) as temporary:
+        yield temporary
+        _refuse_existing(path, force)  # somebody else may have written it meanwhile
+
+
+@contextmanager
+def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report], object]]:
+    """Give a function that writes a report, if at all; an ending or a place that will not do is refused at once."""
+    from hocal.report.report import format_of
+
+    if path is None:
+        yield lambda _: None
+        return
+    form = format_of(path)
+    with output_file(path, force=force) as temporary:
+        yield lambda report: temporary.write_text(getattr(report, form)(), encoding="utf-8")
+
+
+@contextmanager
+def open_writer(path: Path, name: str, schema: Any) -> Iterator[Any]:
+    """Open a file for Arrow tables, of the kind that the ending of `name` says; ``write_table`` adds rows."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    kind = table_kind(name)
+    if kind == ".parquet":
+        with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+            yield writer
+        return
+    options = csv.WriteOptions(delimiter=SEPARATORS[kind])
+    sink = pa.CompressedOutputStream(str(path), "gzip") if name.endswith(".gz") else pa.OSFile(str(path), "wb")
+    with sink, csv.CSVWriter(sink, schema, write_options=options) as writer:
+        yield writer
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print JSON that every reader accepts: a number that is not finite becomes null."""
+    typer.echo(json.dumps(_plain(content), ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def print_table(title: str, rows: Mapping[str, Any]) -> None:
+    """Print names and values, with colours on a terminal only."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(Text(name), Text(f"{value:.4g}" if isinstance(value, float) else str(value)))
+    Console().print(table)
+
+
+def _refuse_existing(path: Path, force: bool) -> None:
+    if path.is_dir():
+        raise ValueError(f"{path} must be a file, got a folder.")
+    if path.exists() and not force:
+        raise ValueError(f"{path} is there already. Choose another output, or replace it with --force.")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value made of dicts, lists, str, int, float, bool and None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # numpy arrays and scalars
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

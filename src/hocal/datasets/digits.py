@@ -1,0 +1,89 @@
+"""Handwritten digits made ambiguous, with the label distribution of a teacher as the known truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.validation import check_integer, check_random_state
+from hocal.cells.partitions import TopLabelPartition
+from hocal.datasets.worlds import World, cell_mixtures
+
+__all__ = ["make_ambiguous_digits"]
+
+Array = NDArray[np.float64]
+
+N_EXEMPLARS = 900  # digits that the teacher knows by heart; the other 897 are degraded and never shown to it
+TEACHER_WIDTH = 0.4  # of the teacher's kernel: clean digits get .06 nats of entropy, blends about .6
+N_STUDENT = 150  # clean digits that the student learns from: enough to be useful, too few to be sure
+
+
+def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> World:
+    """Make hard-to-read digits, a teacher who knows how people would read them, and a weak student.
+
+    A quarter of the items each are scikit-learn's 8x8 digits as they are, with noise, blurred, and blends of
+    two digits. The teacher compares an item with 900 other digits (a kernel classifier); its probabilities are
+    the truth from which labels are drawn. The student is a logistic regression on 150 clean digits.
+
+    Parameters
+    ----------
+    n_items : int, default=6000
+        Images.
+    random_state : int, Generator or None
+        Seed or source of randomness.
+
+    Returns
+    -------
+    World
+        Features are the pixels from 0 to 1; ``features.reshape(-1, 8, 8)`` are images. Predictions are the
+        student's; cells are those of ``TopLabelPartition(10)``.
+
+    Examples
+    --------
+    >>> from hocal.datasets import make_ambiguous_digits
+    >>> world = make_ambiguous_digits(100, random_state=0)
+    >>> world.features.shape, world.label_distributions.shape
+    ((100, 64), (100, 10))
+    """
+    from sklearn.datasets import load_digits
+
+    n_items, generator = check_integer(n_items, "n_items", minimum=1), check_random_state(random_state)
+    pixels, digits = load_digits(return_X_y=True)
+    pixels, order = pixels / 16, generator.permutation(len(pixels))
+    known, unseen = order[:N_EXEMPLARS], order[N_EXEMPLARS:]
+    images = _degrade(pixels[unseen], n_items, generator)
+    truth = _teach(images, pixels[known], digits[known])
+    predictions = _study(pixels[known[:N_STUDENT]], digits[known[:N_STUDENT]], images)
+    partition = TopLabelPartition().fit(predictions)
+    cells = partition.assign(predictions)
+    return World(images, truth, predictions, cells, cell_mixtures(truth, cells, partition.n_cells_))
+
+
+def _degrade(pixels: Array, n_items: int, generator: np.random.Generator) -> Array:
+    """Leave, roughen, blur or blend random digits, a quarter each."""
+    from scipy.ndimage import gaussian_filter
+
+    first, second = pixels[generator.integers(len(pixels), size=(2, n_items))]  # (n_items, 64) each
+    kind = generator.integers(4, size=n_items)[:, None]
+    share = generator.uniform(0.35, 0.65, size=(n_items, 1))
+    rough = np.clip(first + generator.normal(scale=0.35, size=first.shape), 0, 1)
+    blurred = gaussian_filter(first.reshape(-1, 8, 8), (0, 0.9, 0.9)).reshape(first.shape)
+    return np.choose(kind, [first, rough, blurred, share * first + (1 - share) * second])
+
+
+def _teach(images: Array, exemplars: Array, digits: NDArray[np.int64]) -> Array:
+    """Return the class shares of a Gaussian kernel around each image."""
+    from scipy.spatial.distance import cdist
+
+    nearness = -cdist(images, exemplars, "sqeuclidean") / (2 * TEACHER_WIDTH**2)
+    kernel = np.exp(nearness - nearness.max(axis=1, keepdims=True))
+    votes = kernel @ np.eye(10)[digits]
+    return np.asarray(votes / votes.sum(axis=1, keepdims=True))
+
+
+def _study(pixels: Array, digits: NDArray[np.int64], images: Array) -> Array:
+    from sklearn.linear_model import LogisticRegression
+
+    return np.asarray(LogisticRegression(C=0.3, max_iter=1000).fit(pixels, digits).predict_proba(images))

@@ -1,0 +1,478 @@
+"""Inequalities of higher-order calibration: slack, sample sizes, moduli, coverage.
+
+Where the paper has a form and a tighter one is known, ``method="paper"`` gives the paper's (with its errata
+corrected) and the default the tightest valid one. Distances are W1 in l1 units, at most 2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from hocal._base.validation import (
+    check_array,
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_simplex,
+    check_weights,
+)
+from hocal.guarantees.bernstein import bernstein_estimator
+from hocal.guarantees.means import Interval
+from hocal.uncertainty.entropy import Brier, Entropy, get_entropy, least_concave_majorant
+from hocal.uncertainty.snapshots import n_snapshots
+
+__all__ = [
+    "Bound",
+    "aleatoric_bound",
+    "binomial_deviation",
+    "brier_sample_size",
+    "epsilon_bound",
+    "higher_order_interval",
+    "moment_error",
+    "plugin_interval",
+    "polynomial_degree",
+    "prediction_set_coverage",
+    "projection_slack",
+    "sample_size",
+]
+
+Array = NDArray[np.float64]
+Method = Literal["tightest", "paper"]
+METHODS: tuple[Method, ...] = ("tightest", "paper")
+
+
+class Bound(NamedTuple):
+    """An upper bound on an error.
+
+    Attributes
+    ----------
+    value : float
+        The bound; not cut at the trivial value, so that it shows how far from useful it is.
+    vacuous : bool
+        Whether it says no more than what is known without data.
+    method : str
+        The inequality used.
+    """
+
+    value: float
+    vacuous: bool
+    method: str
+
+
+def binomial_deviation(p: ArrayLike, k: int) -> Array:
+    """Return E|X/k - p| for X ~ Bin(k, p), by de Moivre 2 v C(k, v) p^v (1-p)^(k-v+1) / k with v = floor(kp) + 1.
+
+    Parameters
+    ----------
+    p : array-like
+        Probabilities.
+    k : int
+        Number of labels.
+
+    Returns
+    -------
+    ndarray
+        Exact mean absolute deviations, of the shape of p.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import binomial_deviation
+    >>> float(binomial_deviation(0.5, 2))
+    0.25
+    """
+    k = check_integer(k, "k", minimum=1)
+    chance = check_array(p, "p")
+    if not (chance.min() >= 0 and chance.max() <= 1):
+        raise ValueError(f"`p` must lie in [0, 1], got values from {chance.min()} to {chance.max()}.")
+    above = np.floor(k * chance) + 1
+    return np.asarray(2 * above * stats.binom.pmf(above, k, chance) * (1 - chance) / k)
+
+
+def projection_slack(
+    k: int,
+    n_classes: int,
+    *,
+    probabilities: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    method: Literal["tightest", "variance", "paper"] = "tightest",
+) -> Bound:
+    """Bound W1(pi, proj_k pi), the distance between a mixture and its k-snapshots (spec 1.7, 3.1).
+
+    paper: l / (2 sqrt k). variance: E sum_j sqrt(p_j (1 - p_j) / k), or sqrt((l - 1) / k) for an unknown
+    mixture. tightest: the exact E sum_j |s_j / k - p_j| of the coupling, or its largest value over all p.
+
+    Parameters
+    ----------
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    probabilities : array-like of shape (n_atoms, n_classes), optional
+        Atoms of the mixture, if known; the paper's form ignores them.
+    weights : array-like of shape (n_atoms,), optional
+        Their weights.
+    method : {"tightest", "variance", "paper"}
+        The inequality.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 2 on.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import projection_slack
+    >>> [round(projection_slack(10, 10, method=m).value, 2) for m in ("tightest", "variance", "paper")]
+    [0.78, 0.95, 1.58]
+    """
+    k, n_classes = check_integer(k, "k", minimum=1), check_integer(n_classes, "n_classes", minimum=2)
+    check_choice(method, "method", ("tightest", "variance", "paper"))
+    if method == "paper":
+        value = n_classes / (2 * math.sqrt(k))
+    elif probabilities is not None:
+        atoms = check_simplex(probabilities, ndim=2, n_classes=n_classes)
+        terms = binomial_deviation(atoms, k) if method == "tightest" else np.sqrt(atoms * (1 - atoms) / k)
+        value = float(np.average(terms.sum(axis=1), weights=None if weights is None else check_weights(weights)))
+    else:
+        value = math.sqrt((n_classes - 1) / k)
+        value = value if method == "variance" else min(value, _largest_deviation(k, n_classes))
+    return Bound(value, value >= 2, method)
+
+
+def _largest_deviation(k: int, n_classes: int) -> float:
+    """Return an upper bound on sum_j E|s_j / k - p_j| over the simplex: concave majorant at 1 / n_classes."""
+    p = np.linspace(0, 1, 20_001)
+    majorant = least_concave_majorant(p, binomial_deviation(p, k))
+    # E|X/k - p| changes by at most 2 |dp| (couple the labels), so half a grid step of 5e-5 hides at most 5e-5.
+    return n_classes * (float(np.interp(1 / n_classes, p, majorant)) + 5e-5)
+
+
+def higher_order_interval(
+    epsilon: float,
+    k: int,
+    n_classes: int,
+    *,
+    predictor: Literal["snapshot", "mixture"] = "snapshot",
+    method: Method = "tightest",
+) -> Interval:
+    """Bracket the higher-order error W1(prediction, truth) by the kth-order error epsilon (spec 1.7).
+
+    A snapshot predictor is compared with the projected truth: epsilon -+ slack (cor:kerr-hocerr-diff). For a
+    mixture both sides were projected: [epsilon, epsilon + 2 slack] (lem:koc-err-bd).
+
+    Parameters
+    ----------
+    epsilon : float
+        kth-order calibration error, a W1 in l1 units.
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    predictor : {"snapshot", "mixture"}
+        What the prediction is.
+    method : {"tightest", "paper"}
+        Which slack.
+
+    Returns
+    -------
+    Interval
+        Inside [0, 2]; vacuous when its upper end, the guarantee, is 2.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import higher_order_interval
+    >>> higher_order_interval(0.1, 100, 2, method="paper")
+    Interval(lower=0.0, upper=0.2, vacuous=False, method='paper')
+    """
+    epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
+    check_choice(method, "method", METHODS)
+    slack = projection_slack(k, n_classes, method=method).value
+    if check_choice(predictor, "predictor", ("snapshot", "mixture")) == "mixture":
+        lower, upper = epsilon, epsilon + 2 * slack
+    else:
+        lower, upper = epsilon - slack, epsilon + slack
+    return Interval(max(lower, 0.0), min(upper, 2.0), upper >= 2, method)
+
+
+def epsilon_bound(n_items: int, delta: float, k: int, n_classes: int, *, method: Method = "tightest") -> Bound:
+    """Bound W1(true snapshots, empirical snapshots) with probability at least 1 - delta (spec 1.9, 3.2).
+
+    paper: sqrt(2 (m ln 2 + ln 1/delta) / N), m = |Y^(k)|. Two classes: sqrt(2 ln(2/delta) / N)
+    (Dvoretzky-Kiefer-Wolfowitz). Any: (sqrt(m - 1) + sqrt(2 ln 1/delta)) / sqrt N (McDiarmid).
+
+    Parameters
+    ----------
+    n_items : int
+        Number N of calibration items in the cell.
+    delta : float
+        Allowed chance of failure.
+    k : int
+        Number of labels an item.
+    n_classes : int
+        Number of label classes.
+    method : {"tightest", "paper"}
+        The smallest of all, or the paper's.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 2 on.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import epsilon_bound
+    >>> round(epsilon_bound(738, 0.05, 10, 2).value, 3)
+    0.1
+    """
+    n_items = check_integer(n_items, "n_items", minimum=1)
+    name, scale = _deviation_scale(delta, k, n_classes, method)
+    return Bound(scale / math.sqrt(n_items), scale / math.sqrt(n_items) >= 2, name)
+
+
+def sample_size(epsilon: float, delta: float, k: int, n_classes: int, *, method: Method = "tightest") -> int:
+    """Return the items a cell needs for W1 <= epsilon with probability 1 - delta, the inverse of `epsilon_bound`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Wanted kth-order calibration error.
+    delta : float
+        Allowed chance of failure.
+    k : int
+        Number of labels an item.
+    n_classes : int
+        Number of label classes.
+    method : {"tightest", "paper"}
+        The smallest of all, or the paper's N = 2 (|Y^(k)| ln 2 + ln 1/delta) / epsilon^2.
+
+    Returns
+    -------
+    int
+        Number of items.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import sample_size
+    >>> sample_size(0.1, 0.05, 10, 2), sample_size(0.1, 0.05, 10, 2, method="paper")
+    (738, 2125)
+    """
+    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    return math.ceil((_deviation_scale(delta, k, n_classes, method)[1] / epsilon) ** 2)
+
+
+def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:
+    """Return the name and sqrt(N) * epsilon of the chosen bound."""
+    delta, m = check_fraction(delta, "delta"), n_snapshots(check_integer(k, "k", minimum=1), n_classes)
+    options = {"paper": math.sqrt(2 * (m * math.log(2) + math.log(1 / delta)))}
+    if check_choice(method, "method", METHODS) == "tightest":
+        options["McDiarmid"] = math.sqrt(m - 1) + math.sqrt(2 * math.log(1 / delta))
+        if n_classes == 2:
+            options["Dvoretzky-Kiefer-Wolfowitz"] = math.sqrt(2 * math.log(2 / delta))
+    return min(options.items(), key=lambda option: option[1])
+
+
+def aleatoric_bound(
+    epsilon: float, k: int, n_classes: int, *, entropy: str | Entropy = "shannon", method: Method = "tightest"
+) -> Bound:
+    """Bound |AU - AU*| of a snapshot predictor by omega_G(epsilon + slack) (spec 1.15, thm:koc-aleatoric-approx).
+
+    Parameters
+    ----------
+    epsilon : float
+        kth-order calibration error, a W1 in l1 units.
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    entropy : str or Entropy
+        The entropy G; its modulus is exact in both methods (the paper's is wrong, errata E3 and E4).
+    method : {"tightest", "paper"}
+        Which slack.
+
+    Returns
+    -------
+    Bound
+        Vacuous when it reaches the largest value of G.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import aleatoric_bound
+    >>> aleatoric_bound(0.0, 10, 10).vacuous, aleatoric_bound(0.0, 1000, 2, entropy="brier").vacuous
+    (False, False)
+    """
+    kind = get_entropy(entropy)
+    distance = higher_order_interval(epsilon, k, n_classes, method=method).upper
+    value = float(kind.modulus(distance, n_classes))
+    return Bound(value, value >= kind.maximum(n_classes) * (1 - 1e-12), method)
+
+
+def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
+    """Return a degree d with constant * omega(1/d) <= epsilon / 2 for the binary Shannon entropy in bits.
+
+    d >= 4 (2 C / epsilon)^(ln 4), from omega(x) <= (4x)^(1/ln 4); the paper's factor 1/4 is wrong (E5).
+
+    Parameters
+    ----------
+    epsilon : float
+        Wanted error of the estimate, in bits.
+    constant : float, default=1.0
+        The constant C of Jackson's theorem.
+
+    Returns
+    -------
+    int
+        The degree, and the number of labels needed. `hocal.guarantees.bernstein.bernstein_estimator` needs far fewer.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import polynomial_degree
+    >>> polynomial_degree(0.1)
+    255
+    """
+    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    ratio = 2 * check_number(constant, "constant", minimum=0, strict=True) / epsilon
+    return math.ceil(4 * math.pow(ratio, math.log(4)))
+
+
+def moment_error(order: int, epsilon: float) -> Bound:
+    """Bound the error of a moment of the given order, E prod_j p_j^a_j with |a| = order, by order * epsilon / 2.
+
+    Parameters
+    ----------
+    order : int
+        Order of the moment, at most k.
+    epsilon : float
+        kth-order calibration error, a W1 in l1 units.
+
+    Returns
+    -------
+    Bound
+        Vacuous from 1 on.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import moment_error
+    >>> moment_error(2, 0.1).value
+    0.1
+    """
+    # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by 2 / k.
+    value = check_integer(order, "order", minimum=1) * check_number(epsilon, "epsilon", minimum=0) / 2
+    return Bound(value, value >= 1, "Lipschitz")
+
+
+def prediction_set_coverage(
+    mass: float, epsilon: float, *, delta: float | None = None, mass_twice: float = 1.0
+) -> Interval:
+    """Bracket the chance that S_delta holds the true label distribution (spec 1.17, thm:pred-sets).
+
+    P(S) - epsilon/delta <= P*(S_delta) <= P(S_2delta) + epsilon/delta, distances in l1.
+
+    Parameters
+    ----------
+    mass : float
+        P(S) under the predicted mixture.
+    epsilon : float
+        Higher-order calibration error of the prediction.
+    delta : float, optional
+        How far S is expanded; sqrt(epsilon) by default, as in the paper.
+    mass_twice : float, default=1.0
+        P(S_2delta) under the predicted mixture.
+
+    Returns
+    -------
+    Interval
+        Vacuous when the lower end, the guaranteed coverage, is 0.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import prediction_set_coverage
+    >>> round(prediction_set_coverage(0.9, 0.01).lower, 3)
+    0.8
+    """
+    mass = check_number(mass, "mass", minimum=0, maximum=1)
+    mass_twice = check_number(mass_twice, "mass_twice", minimum=mass, maximum=1)
+    epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
+    radius = math.sqrt(epsilon) if delta is None else check_number(delta, "delta", minimum=0, strict=True)
+    missed = epsilon / radius if radius else 0.0
+    lower = max(mass - missed, 0.0)
+    return Interval(lower, min(mass_twice + missed, 1.0), lower == 0, "Markov")
+
+
+def brier_sample_size(
+    epsilon: float, delta: float, *, k: int = 2, n_classes: int = 2, scale: float = 1.0, method: Method = "tightest"
+) -> int:
+    """Return the items needed to estimate the Brier aleatoric uncertainty to epsilon with probability 1 - delta.
+
+    tightest: Hoeffding for the unbiased Z = scale k/(k-1) (1 - ||s/k||^2), N = max(Z)^2 ln(2/delta) / (2 epsilon^2)
+    (spec 3.3). paper: through kth-order calibration at k = 2 to epsilon / (4 scale), with |Y^(2)| = 3 and not 4
+    snapshots for two classes (E12).
+
+    Parameters
+    ----------
+    epsilon : float
+        Wanted error.
+    delta : float
+        Allowed chance of failure.
+    k : int, default=2
+        Number of labels an item; the paper's form uses two of them.
+    n_classes : int, default=2
+        Number of label classes.
+    scale : float, default=1.0
+        Factor of the entropy; 2 gives 4p(1-p) for two classes.
+    method : {"tightest", "paper"}
+        The inequality.
+
+    Returns
+    -------
+    int
+        Number of items.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import brier_sample_size
+    >>> brier_sample_size(0.1, 0.05, scale=2), brier_sample_size(0.1, 0.05, scale=2, method="paper")
+    (738, 64963)
+    """
+    epsilon, k = check_number(epsilon, "epsilon", minimum=0, strict=True), check_integer(k, "k", minimum=2)
+    if check_choice(method, "method", METHODS) == "paper":
+        return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")
+    largest = bernstein_estimator(Brier(scale), k, n_classes).maximum
+    return math.ceil(largest**2 * math.log(2 / check_fraction(delta, "delta")) / (2 * epsilon**2))
+
+
+def plugin_interval(plugin: float, k: int, n_classes: int, *, base: float | None = None) -> Interval:
+    """Bracket E[H(p)] by the mean entropy of k-snapshots: [plugin, plugin + log(1 + (l - 1) / k)] (spec 3.4, coarse).
+
+    Parameters
+    ----------
+    plugin : float
+        Mean Shannon entropy of the k-snapshots, in expectation: sampling error comes on top.
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    base : float, optional
+        Base of the logarithm, nats by default.
+
+    Returns
+    -------
+    Interval
+        Inside [0, log l].
+
+    Examples
+    --------
+    >>> from hocal.guarantees.bounds import plugin_interval
+    >>> round(plugin_interval(0.09, 5, 10).upper, 2)
+    1.12
+    """
+    largest = get_entropy("shannon", base=base).maximum(n_classes)
+    lower = check_number(plugin, "plugin", minimum=0, maximum=largest)
+    k = check_integer(k, "k", minimum=1)
+    upper = lower + math.log1p((n_classes - 1) / k) / (math.log(base) if base else 1.0)
+    return Interval(lower, min(upper, largest), lower == 0 and upper >= largest, "plug-in bias")

@@ -1,0 +1,366 @@
+"""Certificates: what is guaranteed about the uncertainty of each cell, with which confidence, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hocal._base.frames import to_frame
+from hocal._base.notebook import fold, table
+from hocal._base.validation import check_choice, check_fraction
+from hocal.cells.statistics import CellStatistics, Histogram
+from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
+from hocal.guarantees.cell_uncertainty import Advice, Sample, advise, cell_intervals, estimator_sizes
+from hocal.uncertainty.decomposition import decompose
+from hocal.uncertainty.entropy import get_entropy
+from hocal.uncertainty.mixtures import Mixtures
+
+__all__ = ["Certificate", "certify"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+QUANTITIES = ("predictive", "aleatoric", "epistemic")
+ENTROPIES = ("shannon", "brier")
+_BLOCK_ITEMS = 400  # fewest items whose cells advise each other
+_SHOWN_CELLS = 20  # in a notebook, the largest first
+_MAX_BLOCKS, _FOLDS = 12, 4  # each fold of each block costs two linear programs
+
+_ASSUMPTIONS = (
+    "Items of a cell are independent draws from the population the certificate speaks about.",
+    "Labels of an item are independent given the item; no annotator labels an item twice.",
+    "The partition was fixed without the labels counted here.",
+    "How many labels an item got was not decided by looking at them.",
+)
+_SINGLES = "Items with one label are like the others of their cell: they are left out where two labels are needed."
+_BOUNDS = {
+    "aleatoric shannon": "separable linear program with coefficients from other cells, betting",
+    "aleatoric brier": "unbiased statistic, betting",
+    "predictive shannon": "loss of a guess from other cells (upper) and classwise limits, betting",
+    "predictive brier": "pairs of items, betting",
+    "epistemic shannon": "loss less the lower aleatoric statistic (upper); Brier part or difference (lower), betting",
+    "epistemic brier": "pairs of items, betting",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate:
+    """What the labels of the calibration items prove about each cell.
+
+    Each interval holds with probability `confidence` over the calibration sample, whatever the mixture of its
+    cell is; all cells at once if `simultaneous`. Arrays are indexed by cell number, NaN without items.
+
+    Attributes
+    ----------
+    confidence : float
+        Probability with which a statement holds.
+    simultaneous : bool
+        Whether it holds for all cells at once (Bonferroni) or for each on its own.
+    n_items : ndarray of shape (n_cells,)
+        Calibration items.
+    k : ndarray of shape (n_cells,)
+        Fewest labels of an item; 0 for a cell without items.
+    epsilon : ndarray of shape (n_cells,)
+        Upper bound on the kth-order calibration error, W1 in l1 units at most 2, with `epsilon_k` labels.
+    epsilon_k : ndarray of shape (n_cells,)
+        The k of `epsilon`, at most `k` and small enough to list all snapshots.
+    epsilon_bound : tuple of str
+        The inequality behind each epsilon.
+    set_coverage : ndarray of shape (n_cells,)
+        Guaranteed coverage 1 - 2 sqrt(e) of prediction sets of mass 1 - sqrt(e) expanded by sqrt(e), where e is
+        the higher-order error that epsilon implies (spec 1.17); 0 says nothing.
+    source : ndarray of str of shape (n_cells,)
+        Whose items the mixture was estimated from: "cell", "neighbours" or "pool"; "none" where nobody said.
+    assumptions : tuple of str
+        What must be true of the data.
+    bounds : mapping
+        The construction behind each interval.
+    n_classes : int
+        Number of label classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hocal
+    >>> from hocal.guarantees.certificates import certify
+    >>> from hocal.cells.statistics import CellStatistics
+    >>> p = np.tile([[0.6, 0.4]], (500, 1))
+    >>> partition = hocal.UniformPartition(n_bins=1).fit(p)
+    >>> counts = [[2, 0]] * 150 + [[1, 1]] * 250 + [[0, 2]] * 100  # half of the pairs of labels disagree
+    >>> statistics = CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
+    >>> certificate = certify(statistics, hocal.Mixtures.from_points([[0.6, 0.4]]))
+    >>> lower, upper = certificate.interval("aleatoric", "brier")
+    >>> bool(0.4 < lower[0] < 0.48 < upper[0])
+    True
+    """
+
+    confidence: float
+    simultaneous: bool
+    n_items: Integers
+    k: Integers
+    epsilon: Array
+    epsilon_k: Integers
+    epsilon_bound: tuple[str, ...]
+    set_coverage: Array
+    source: NDArray[np.str_]
+    assumptions: tuple[str, ...]
+    bounds: Mapping[str, str]
+    n_classes: int
+    _intervals: Mapping[tuple[str, str], Array]  # (n_cells, 2)
+    _estimates: Mapping[tuple[str, str], Array]
+
+    def __len__(self) -> int:
+        return len(self.n_items)
+
+    def __repr__(self) -> str:
+        scope = "all cells at once" if self.simultaneous else "each cell"
+        lower, upper = self.interval("aleatoric")
+        filled = self.n_items > 0
+        width = f"{np.mean((upper - lower)[filled]):.3g} nats" if filled.any() else "none"
+        return fold(
+            f"Certificate({self.confidence:g} for {scope}, {int(filled.sum())} of {len(self)} cells, "
+            f"{self.n_items.sum()} items, mean width of aleatoric {width})"
+        )
+
+    def _repr_html_(self) -> str:
+        largest = np.argsort(-self.n_items, kind="stable")[:_SHOWN_CELLS]
+        rows = [
+            (
+                cell,
+                self.n_items[cell],
+                self.k[cell],
+                *(self._entry(cell, quantity, "shannon") for quantity in QUANTITIES),
+            )
+            for cell in largest[self.n_items[largest] > 0]
+        ]
+        filled, scope = int((self.n_items > 0).sum()), "all cells at once" if self.simultaneous else "each cell"
+        caption = f"Certificate with confidence {self.confidence:g} for {scope}: {len(rows)} of {filled} cells, in nats"
+        return table(caption, ["items", "k", *QUANTITIES], rows, note=" ".join(self.assumptions))
+
+    def interval(self, quantity: str, entropy: str = "shannon") -> tuple[Array, Array]:
+        """Return the lower and upper limits of each cell; NaN for a cell without items."""
+        both = self._intervals[_key(quantity, entropy)]
+        return both[:, 0], both[:, 1]
+
+    def estimate(self, quantity: str, entropy: str = "shannon") -> Array:
+        """Return the point estimate of each cell, from its mixture."""
+        return self._estimates[_key(quantity, entropy)]
+
+    def inside(self, quantity: str, entropy: str = "shannon") -> NDArray[np.bool_]:
+        """Tell where the point estimate lies inside its own interval; False for a cell without items.
+
+        An estimate outside is improbable given the cell's own labels: it leans too much on other cells.
+        """
+        lower, upper = self.interval(quantity, entropy)
+        estimate = self.estimate(quantity, entropy)
+        return (lower - 1e-9 <= estimate) & (estimate <= upper + 1e-9)
+
+    def vacuous(self, quantity: str, entropy: str = "shannon") -> NDArray[np.bool_]:
+        """Tell where the interval is the whole possible range, or where there is none."""
+        lower, upper = self.interval(quantity, entropy)
+        return ~((lower > 0) | (upper < get_entropy(entropy).maximum(self.n_classes) * (1 - 1e-12)))
+
+    def as_dict(self, entropy: str = "shannon") -> dict[str, Any]:
+        """Return all columns by name, a value a cell."""
+        columns: dict[str, Any] = {"cell": np.arange(len(self)), "n_items": self.n_items, "k": self.k}
+        columns |= {"source": self.source, "epsilon": self.epsilon, "epsilon_k": self.epsilon_k}
+        for quantity in QUANTITIES:
+            lower, upper = self.interval(quantity, entropy)
+            columns |= {quantity: self.estimate(quantity, entropy)}
+            columns |= {f"{quantity}_lower": lower, f"{quantity}_upper": upper}
+            columns |= {f"{quantity}_inside": self.inside(quantity, entropy)}
+            columns |= {f"{quantity}_vacuous": self.vacuous(quantity, entropy)}
+        return columns | {"set_coverage": self.set_coverage}
+
+    def to_frame(self, entropy: str = "shannon", *, backend: Any = "pandas") -> Any:
+        """Return a dataframe with a row a cell; `backend` is "pandas", "polars" or "pyarrow"."""
+        return to_frame(self.as_dict(entropy), backend)
+
+    def table(self, entropy: str = "shannon") -> str:
+        """Return a text table, a line for each cell with items: estimate and interval of each uncertainty.
+
+        "!" marks an estimate outside its interval, "-" an interval that says nothing.
+        """
+        heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
+        lines = [f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}"]
+        for cell in np.flatnonzero(self.n_items):
+            parts = "".join(f"{self._entry(cell, quantity, entropy):>22}" for quantity in QUANTITIES)
+            error = f"{self.epsilon[cell]:.2f} (k={self.epsilon_k[cell]})"
+            lines.append(f"{cell:>5}{self.n_items[cell]:>7}{self.k[cell]:>4}{parts}{error:>13}")
+        scope = "for all cells at once" if self.simultaneous else "for each cell on its own"
+        lines.append(f"Confidence {self.confidence:g} {scope}. {' '.join(self.assumptions)}")
+        return "\n".join(lines)
+
+    def _entry(self, cell: Any, quantity: str, entropy: str) -> str:
+        estimate = self.estimate(quantity, entropy)[cell]
+        if self.vacuous(quantity, entropy)[cell]:
+            return f"{estimate:.3f} [     -     ]"
+        lower, upper = (end[cell] + 0.0 for end in self.interval(quantity, entropy))  # no negative zero
+        mark = "" if self.inside(quantity, entropy)[cell] else "!"
+        return f"{mark}{estimate:.3f} [{lower:.3f}, {upper:.3f}]"
+
+
+def certify(
+    statistics: CellStatistics,
+    mixtures: Mixtures,
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    aligned: bool = False,
+    k: int | None = None,
+    snapshot_size: int | None = None,
+    source: ArrayLike | None = None,
+) -> Certificate:
+    """Certify the uncertainty of each cell from its calibration labels.
+
+    The intervals use the labels only and hold for the true mixture of the cell; `mixtures` gives the point
+    estimates and is compared with the labels for epsilon, by the triangle inequality
+    W1(prediction, truth) <= W1(prediction, labels) + W1(labels, truth) between k-snapshots.
+
+    Parameters
+    ----------
+    statistics : CellStatistics
+        The calibration items.
+    mixtures : Mixtures
+        One mixture a cell.
+    confidence : float, default=0.95
+        Probability with which each statement is to hold.
+    simultaneous : bool, default=False
+        Whether it is to hold for all cells at once.
+    aligned : bool, default=False
+        Whether the mixtures have the classes in order of falling prediction. Predictive and epistemic
+        uncertainty then are those of the cell's aligned label distributions.
+    k : int, optional
+        Labels in the snapshots of epsilon; as many as all items of a cell have and can be listed by default.
+    snapshot_size : int, optional
+        The mixtures predict snapshots of this many labels, as the "empirical" calibrator's do, and epsilon
+        compares them as they are; by default they predict label distributions.
+    source : array of str of shape (n_cells,), optional
+        Whose items each mixture was estimated from.
+
+    Returns
+    -------
+    Certificate
+        Intervals, epsilon, assumptions.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> from hocal.guarantees.certificates import certify
+    >>> from hocal.cells.statistics import CellStatistics
+    >>> p, counts = [[0.9, 0.1]] * 100, [[3, 0]] * 80 + [[2, 1]] * 20
+    >>> partition = hocal.UniformPartition(n_bins=2).fit(p)
+    >>> statistics = CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
+    >>> mixtures = hocal.Mixtures.from_snapshots(counts, partition.assign(p), n_cells=2).stored()
+    >>> certify(statistics, mixtures)
+    Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.313 nats)
+    """
+    delta = 1 - check_fraction(confidence, "confidence")
+    if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
+        raise ValueError(
+            f"`mixtures` must hold one mixture of {statistics.n_classes} classes for each of {statistics.n_cells} "
+            f"cells, got {len(mixtures)} of {mixtures.n_classes} classes."
+        )
+    delta /= max(int((statistics.n_items > 0).sum()), 1) if simultaneous else 1
+    histogram = statistics.aligned if aligned else statistics.observed
+    names = np.where(statistics.n_items > 0, "cell", "none") if source is None else np.asarray(source)
+    error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
+    singles = bool((histogram.totals == 1).any() and (histogram.totals > 1).any())
+    return Certificate(
+        confidence=float(confidence),
+        simultaneous=bool(simultaneous),
+        n_items=statistics.n_items,
+        k=smallest_totals(histogram, statistics.n_cells),
+        epsilon=error.values,
+        epsilon_k=error.k,
+        epsilon_bound=error.bounds,
+        set_coverage=set_coverage(mixtures, error, projected=snapshot_size is None),
+        source=names,
+        assumptions=_ASSUMPTIONS + (_SINGLES,) * singles,
+        bounds=dict(_BOUNDS),
+        n_classes=statistics.n_classes,
+        _intervals=_all_intervals(statistics, histogram, aligned, delta),
+        _estimates=_all_estimates(mixtures),
+    )
+
+
+def _key(quantity: str, entropy: str) -> tuple[str, str]:
+    return check_choice(entropy, "entropy", ENTROPIES), check_choice(quantity, "quantity", QUANTITIES)
+
+
+def _all_estimates(mixtures: Mixtures) -> dict[tuple[str, str], Array]:
+    parts = {entropy: decompose(mixtures, entropy).as_dict() for entropy in ENTROPIES}
+    return {(entropy, quantity): parts[entropy][quantity] for entropy in ENTROPIES for quantity in QUANTITIES}
+
+
+def _all_intervals(
+    statistics: CellStatistics, histogram: Histogram, aligned: bool, delta: float
+) -> dict[tuple[str, str], Array]:
+    """Return the limits of every cell, each cell advised by the folds of its block that it is not in."""
+    fold = _folds(statistics)
+    advice, fallback = (_advise_folds(statistics, histogram, fold, aligned, alone=alone) for alone in (False, True))
+    result = {(e, q): np.full((statistics.n_cells, 2), np.nan) for e in ENTROPIES for q in QUANTITIES}
+    for cell in np.flatnonzero(statistics.n_items):
+        sample = Sample.of(histogram, histogram.cells == cell)
+        found = cell_intervals(sample, advice[fold[cell]], delta, fallback=fallback[fold[cell]])
+        for key, ends in found.items():
+            result[key][cell] = ends
+    return result
+
+
+def _folds(statistics: CellStatistics) -> Integers:
+    """Cut the cells into blocks of similar confidence, and each block into folds; the other folds advise a fold.
+
+    A level with enough items is a block, and so are smaller levels in a row together. No label is looked at.
+    Block b has the folds _FOLDS * b, _FOLDS * b + 1, ...; -1 stands for a cell without items.
+    """
+    n_items, fold = statistics.n_items, np.full(statistics.n_cells, -1)
+    filled = np.flatnonzero(n_items)
+    level, wanted = _levels(statistics)[filled], max(_BLOCK_ITEMS, n_items.sum() / _MAX_BLOCKS)
+    ranked = filled[np.lexsort((-n_items[filled], level))]
+    edges = [int(edge) for edge in np.flatnonzero(np.diff(np.sort(level), append=np.inf)) + 1]
+    start = block = 0
+    for end, following in zip(edges, [*edges[1:], None], strict=True):
+        ahead = n_items[ranked[end:following]]
+        if following is None or _enough(n_items[ranked[start:end]], wanted) or _enough(ahead, wanted):
+            # The larger cells of a level first, in turn, so that all folds know about equally much.
+            fold[ranked[start:end]] = _FOLDS * block + np.arange(end - start) % _FOLDS
+            start, block = end, block + 1
+    return fold
+
+
+def _enough(n_items: Integers, wanted: float) -> bool:
+    return len(n_items) > 1 and float(n_items.sum()) >= wanted
+
+
+def _levels(statistics: CellStatistics) -> Integers:
+    """Return the level of each cell; where the partition has none, its rank by mean top probability."""
+    level = statistics.layout.level
+    if len(np.unique(level)) > 1:
+        return np.asarray(level, dtype=np.int64)
+    return np.argsort(np.argsort(statistics.mean_prediction[:, 0], kind="stable"), kind="stable")
+
+
+def _advise_folds(
+    statistics: CellStatistics, histogram: Histogram, fold: Integers, aligned: bool, *, alone: bool
+) -> dict[int, Advice]:
+    """Return the advice for each fold from the others of its block, or from none."""
+    sizes, n_items, place = estimator_sizes(histogram.totals), statistics.n_items, fold[histogram.cells]
+    advice = {}
+    for own in np.unique(fold[fold >= 0]):
+        others = (place // _FOLDS == own // _FOLDS) & (place != own)
+        if not others.any():  # alone in its block: all other cells
+            others = place != own
+        members = n_items[fold == own]
+        advice[int(own)] = advise(
+            Sample.of(histogram, others) if others.any() and not alone else None,
+            sizes,
+            n_classes=statistics.n_classes,
+            n_items=float(members @ members / members.sum()),
+            same_order=aligned,
+        )
+    return advice

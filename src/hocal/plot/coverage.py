@@ -1,0 +1,200 @@
+"""Coverage of prediction sets: how often the labels people gave lie where they were predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hocal._base.validation import (
+    check_counts,
+    check_dense_counts,
+    check_fraction,
+    check_integer,
+    check_random_state,
+    check_same_length,
+)
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.cells.statistics import align_counts
+from hocal.plot.canvas import Display, blue, ink
+from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
+from hocal.plot.observed import scale_noise
+from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.sets import predict_set
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+__all__ = ["CoverageDisplay"]
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+MAX_DRAWN = 20_000  # items whose labels are drawn anew at a time; the spread of more is scaled from these
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False)
+class CoverageDisplay(Display):
+    """Share of items whose labels lie in their prediction set, against the mass that the set was asked to have.
+
+    Sets are the smallest l1 balls around the mean. The shares of few labels stray from the label distribution behind
+    them, so a right prediction need not be on the diagonal: the band is where it would be, found by drawing labels
+    from the predicted mixtures. Sets hold whole atoms, so a mixture of few atoms covers more than was asked for.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n_levels,)
+        Mass that the sets were asked to have.
+    observed : ndarray of shape (n_levels,)
+        Share of the items whose label shares lie in the set.
+    band : ndarray of shape (2, n_levels)
+        Limits of that share by chance, if the prediction is right.
+    n_items : int
+        Test items.
+    confidence : float
+        Of the band, for each level on its own.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The observed coverage; only after `plot`.
+
+    Examples
+    --------
+    >>> from hocal.datasets import make_mixture_world
+    >>> from hocal.plot import CoverageDisplay
+    >>> world = make_mixture_world(1000, 3, random_state=0)
+    >>> display = CoverageDisplay.from_predictions(
+    ...     world.mixtures, world.draw(10, random_state=0), levels=[0.5, 0.9], random_state=0
+    ... )
+    >>> bool(((display.band[0] <= display.observed) & (display.observed <= display.band[1])).all())
+    True
+    >>> display.plot().ax_.get_ylabel()
+    'share of items whose labels lie in the set'
+    """
+
+    levels: Array
+    observed: Array
+    band: Array
+    n_items: int
+    confidence: float
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, counts: Any, *, cells: ArrayLike | None = None, **options: Any
+    ) -> Self:
+        """Compare the sets of a fitted estimator with test labels.
+
+        Parameters
+        ----------
+        estimator : object
+            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with `predict_mixture`.
+        X : array
+            What its `predict_mixture` takes: probabilities for a calibrator, features for a classifier.
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            Labels of the same items, not used to fit.
+        cells : array of shape (n_items,), optional
+            For a calibrator with a PrecomputedPartition.
+        **options
+            For `from_predictions`.
+        """
+        if not isinstance(estimator, SnapshotCalibrator) or estimator.method != "deconvolved":
+            given = {} if cells is None else {"cells": cells}
+            return cls.from_predictions(estimator.predict_mixture(X, **given), counts, **options)
+        # Distances do not depend on the order of the classes: the mixture over ranks serves all items of a cell.
+        p, where = locate_items(estimator, X, cells)
+        checked = check_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("X", "counts"))
+        mixtures = estimator.cell_mixtures_[where]
+        return cls.from_predictions(mixtures, align_counts(p, checked), **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        mixtures: Mixtures,
+        counts: Any,
+        *,
+        levels: ArrayLike = LEVELS,
+        confidence: float = 0.95,
+        n_resamples: int = 200,
+        random_state: Any = None,
+    ) -> Self:
+        """Compare the sets of mixtures of any origin with test labels.
+
+        Parameters
+        ----------
+        mixtures : Mixtures
+            Predictions, one an item.
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            Labels of the same items, not used to fit.
+        levels : array of float
+            Mass that the sets are asked to have.
+        confidence : float, default=0.95
+            Of the band.
+        n_resamples : int, default=200
+            Simulations of the band.
+        random_state : int, Generator or None
+            Seed or source of randomness.
+        """
+        check_some_mixtures(mixtures)
+        check_some(levels, "levels")
+        checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
+        check_same_length(mixtures, checked, ("mixtures", "counts"))
+        masses = np.array([check_fraction(level, "levels") for level in np.asarray(levels).reshape(-1).tolist()])
+        delta, size = 1 - check_fraction(confidence, "confidence"), check_integer(n_resamples, "n_resamples", minimum=1)
+        generator, n_drawn = check_random_state(random_state), min(len(checked), MAX_DRAWN)
+        stored = mixtures.stored()
+        radii = np.stack([predict_set(stored, coverage=mass, shape="ball").radius for mass in masses], axis=1)
+        means = stored.mean()
+        noise = np.empty((size, len(masses)))
+        for each in noise:
+            rows = generator.choice(len(checked), n_drawn, replace=False, shuffle=False)
+            drawn = mixtures[rows].draw(checked[rows].sum(axis=1), random_state=generator)
+            each[:] = _covered(drawn, means, radii, mixtures.index[rows])
+        band = np.quantile(scale_noise(noise, n_drawn, len(checked)), [delta / 2, 1 - delta / 2], axis=0)
+        return cls(masses, _covered(checked, means, radii, mixtures.index), band, len(checked), 1 - delta)
+
+    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
+        """Draw the coverage.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        title : str, optional
+            Title of the axes.
+
+        Returns
+        -------
+        CoverageDisplay
+            Itself, with `ax_` and `figure_`.
+        """
+        ax = self._start(ax, width=5.6, height=5.6)
+        colour, words = ink(ax), f"{self.confidence:.0%} of chance, if the prediction is right"
+        order = np.argsort(self.levels)
+        ax.fill_between(self.levels[order], *self.band[:, order], color=colour, alpha=0.2, lw=0, label=words)
+        line = ax.plot(
+            self.levels[order], self.observed[order], "o-", color=blue(ax), label=f"observed, {self.n_items:,} items"
+        )
+        self.line_: Line2D = line[0]
+        ax.plot([0, 1], [0, 1], color=colour, lw=1, ls="--", label="right, with endless labels")
+        ax.set(
+            xlim=(0, 1),
+            ylim=(0, 1),
+            aspect="equal",
+            xlabel="mass of the prediction set",
+            ylabel="share of items whose labels lie in the set",
+        )
+        if title is not None:
+            ax.set_title(title)
+        self._legend(ax)
+        return self
+
+
+def _covered(counts: NDArray[np.int64], means: Array, radii: Array, mixture: NDArray[np.intp]) -> Array:
+    """Return the share of items within the radius of their mixture's mean, for each column of radii."""
+    distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - means[mixture]).sum(axis=1)
+    return np.asarray((distance[:, None] <= radii[mixture] + 1e-12).mean(axis=0))

@@ -1,0 +1,318 @@
+"""Predicted against observed distribution of entropies in some cells (the paper's figure 2, bottom rows)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hocal._base.validation import (
+    check_cells,
+    check_dense_counts,
+    check_fraction,
+    check_integer,
+    check_random_state,
+    check_same_length,
+    check_simplex,
+)
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.plot.canvas import Display, axis_label, blue, count, ink
+from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
+from hocal.plot.observed import scale_noise
+from hocal.uncertainty.decomposition import decompose
+from hocal.uncertainty.entropy import Entropy, get_entropy
+from hocal.uncertainty.mixtures import Mixtures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+__all__ = ["EntropyDistributionDisplay"]
+
+MAX_DRAWN = 2_000  # items of a cell whose labels are drawn anew; the spread of more is scaled from these
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.intp]
+
+
+@dataclass(eq=False, repr=False)
+class EntropyDistributionDisplay(Display):
+    """How the entropies of the items of a cell spread, as predicted and as observed.
+
+    The entropy of a histogram of few labels is lower than that of the label distribution behind it. So both sides
+    are what a panel of the same size shows: the predicted side draws, for each test item, as many labels from the
+    predicted mixture as the item has. The bars between the thin lines are what chance allows if the prediction is
+    right. With true label distributions nothing is drawn but the distributions themselves.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_shown,)
+        Numbers of the cells.
+    n_items : ndarray of shape (n_shown,)
+        Their test items.
+    edges : ndarray of shape (n_bins + 1,)
+        Edges of the bins of entropy.
+    predicted, observed : ndarray of shape (n_shown, n_bins)
+        Share of the items in each bin.
+    band : ndarray of shape (2, n_shown, n_bins)
+        Limits of the observed shares by chance, if the prediction is right.
+    predicted_mean, observed_mean : ndarray of shape (n_shown,)
+        Mean entropies.
+    entropy : Entropy
+        The measure of uncertainty.
+    confidence : float
+        Of the band, for each bin on its own.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        One for each cell; only after `plot`.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> from hocal.datasets import make_mixture_world
+    >>> from hocal.plot import EntropyDistributionDisplay
+    >>> world = make_mixture_world(1000, 3, n_cells=3, random_state=0)
+    >>> display = EntropyDistributionDisplay.from_predictions(
+    ...     world.mixtures, world.draw(20, random_state=0), cells=world.cells, random_state=0
+    ... )
+    >>> display.observed.sum(axis=1).round(6).tolist()
+    [1.0, 1.0, 1.0]
+    >>> len(display.plot().axes_)
+    3
+    """
+
+    cells: Cells
+    n_items: NDArray[np.int64]
+    edges: Array
+    predicted: Array
+    observed: Array
+    band: Array
+    predicted_mean: Array
+    observed_mean: Array
+    entropy: Entropy
+    confidence: float
+
+    @classmethod
+    def from_estimator(
+        cls,
+        calibrator: SnapshotCalibrator,
+        probabilities: ArrayLike,
+        counts: Any = None,
+        *,
+        label_distributions: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+        shown: int | ArrayLike = 3,
+        **options: Any,
+    ) -> Self:
+        """Compare a fitted calibrator with test labels; options as in `from_predictions`.
+
+        Parameters
+        ----------
+        calibrator : SnapshotCalibrator
+            A fitted one.
+        probabilities : array of shape (n_items, n_classes)
+            Predictions for the test items.
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            Their labels, not used to fit.
+        label_distributions : array of shape (n_items, n_classes), optional
+            The true label distributions, instead of `counts`.
+        cells : array of shape (n_items,), optional
+            Goes with a PrecomputedPartition.
+        shown : int or array of int, default=3
+            Numbers of the cells to show, or how many: those of highest predicted aleatoric uncertainty.
+        **options
+            For `from_predictions`.
+        """
+        _, where = locate_items(calibrator, probabilities, cells)
+        # Entropies do not depend on the order of the classes, so the mixture over ranks serves as well.
+        return cls.from_predictions(
+            calibrator.cell_mixtures_[where],
+            counts,
+            label_distributions=label_distributions,
+            cells=where,
+            shown=shown,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        mixtures: Mixtures,
+        counts: Any = None,
+        *,
+        label_distributions: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+        shown: int | ArrayLike = 3,
+        min_items: int = 30,
+        entropy: str | Entropy = "shannon",
+        base: float | None = None,
+        n_bins: int = 20,
+        confidence: float = 0.95,
+        n_resamples: int = 200,
+        random_state: Any = None,
+    ) -> Self:
+        """Compare mixtures of any origin, one an item, with test labels.
+
+        Parameters
+        ----------
+        mixtures : Mixtures
+            Predictions.
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            Labels of the items, not used to fit.
+        label_distributions : array of shape (n_items, n_classes), optional
+            The true label distributions, instead of `counts`.
+        cells : array of shape (n_items,), optional
+            Cell of each item; items that share a stored mixture by default.
+        shown : int or array of int, default=3
+            Numbers of the cells to show, or how many: those of highest predicted aleatoric uncertainty.
+        min_items : int, default=30
+            Fewest items of a cell that is chosen for its uncertainty.
+        entropy : str or Entropy, default="shannon"
+            Measure of uncertainty.
+        base : float, optional
+            Base of Shannon's logarithm, 2 for bits.
+        n_bins : int, default=20
+            Bins of entropy from 0 to the largest one seen or drawn.
+        confidence : float, default=0.95
+            Of the band.
+        n_resamples : int, default=200
+            Draws from the prediction for each item.
+        random_state : int, Generator or None
+            Seed or source of randomness.
+        """
+        check_some_mixtures(mixtures)
+        labels, totals = _labels(counts, label_distributions, mixtures.n_classes)
+        check_same_length(
+            mixtures, labels, ("mixtures", "counts" if label_distributions is None else "label_distributions")
+        )
+        where = check_cells(mixtures.index if cells is None else cells, len(mixtures))
+        measure, generator = get_entropy(entropy, base=base), check_random_state(random_state)
+        chosen = _choose(mixtures, measure, where, shown, check_integer(min_items, "min_items", minimum=1))
+        size, delta = check_integer(n_resamples, "n_resamples", minimum=1), 1 - check_fraction(confidence, "confidence")
+        bins = check_integer(n_bins, "n_bins", minimum=1)
+        rows = [generator.permutation(np.flatnonzero(where == cell)) for cell in chosen]
+        n_items = np.array([len(own) for own in rows])
+        seen = [measure.value(labels[own], check_input=False) for own in rows]
+        drawn = [_draw(mixtures, totals, own[:MAX_DRAWN], measure, size, generator) for own in rows]
+        ends = [function([function(each) for each in (*seen, *drawn)]) for function in (np.min, np.max)]
+        edges = np.linspace(min(ends[0], 0), ends[1] if ends[1] > 0 else 1, bins + 1)
+        shares = [np.stack([_histogram(each, edges) for each in entropies]) for entropies in drawn]
+        noise = [scale_noise(each, min(n, MAX_DRAWN), n) for each, n in zip(shares, n_items, strict=True)]
+        return cls(
+            cells=chosen,
+            n_items=n_items,
+            edges=edges,
+            predicted=np.stack([each.mean(axis=0) for each in shares]),
+            observed=np.stack([_histogram(each, edges) for each in seen]),
+            band=np.stack([np.quantile(each, [delta / 2, 1 - delta / 2], axis=0) for each in noise], axis=1),
+            predicted_mean=np.array([each.mean() for each in drawn]),
+            observed_mean=np.array([each.mean() for each in seen]),
+            entropy=measure,
+            confidence=1 - delta,
+        )
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None, *, title: str | None = None) -> Self:
+        """Draw the cells side by side.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of them, optional
+            One for each cell; a new figure by default.
+        title : str, optional
+            Title of the figure.
+
+        Returns
+        -------
+        EntropyDistributionDisplay
+            Itself, with `axes_`, `ax_` (the first of them) and `figure_`.
+        """
+        self.axes_ = list(self._start_row(ax, len(self.cells), width=3.6, height=4))
+        for place, panel in enumerate(self.axes_):
+            self._draw_cell(panel, place)
+        top = 1.05 * max(self.predicted.max(), self.observed.max(), self.band.max())
+        for panel in self.axes_:
+            panel.set(ylim=(0, top), xlim=(0, self.edges[-1]))
+        self.axes_[0].set_ylabel("share of the items of the cell")
+        self._legend(self.axes_[-1])
+        if title is not None:
+            self.figure_.suptitle(title)
+        return self
+
+    def _draw_cell(self, ax: Axes, place: int) -> None:
+        colour = ink(ax)
+        ax.stairs(
+            self.band[1, place],
+            self.edges,
+            baseline=self.band[0, place],
+            fill=True,
+            color=colour,
+            alpha=0.2,
+            label=f"predicted, {self.confidence:.0%} of chance",
+        )
+        ax.stairs(self.predicted[place], self.edges, color=colour, lw=1.2, label="predicted")
+        ax.stairs(self.observed[place], self.edges, color=blue(ax), lw=2, label="observed")
+        ax.axvline(self.predicted_mean[place], color=colour, lw=1.2, ls="--", label="predicted mean")
+        ax.axvline(self.observed_mean[place], color=blue(ax), lw=2, ls=":", label="observed mean")
+        ax.set(xlabel=axis_label("entropy of an item's labels", self.entropy))
+        ax.set_title(f"cell {self.cells[place]}, {count(self.n_items[place], 'item')}", fontsize="medium")
+
+
+def _labels(
+    counts: Any, label_distributions: ArrayLike | None, n_classes: int
+) -> tuple[Array, NDArray[np.int64] | None]:
+    """Return label shares, and how many labels they stand for unless they are the truth."""
+    if (counts is None) == (label_distributions is None):
+        raise ValueError("`counts` must be given, or `label_distributions` instead of it, and not both.")
+    if label_distributions is not None:
+        return check_simplex(label_distributions, "label_distributions", ndim=2, n_classes=n_classes), None
+    checked = check_dense_counts(counts, n_classes=n_classes)
+    totals = checked.sum(axis=1)
+    return np.asarray(checked / totals[:, None]), totals
+
+
+def _choose(mixtures: Mixtures, measure: Entropy, cells: Cells, shown: int | ArrayLike, min_items: int) -> Cells:
+    """Return the cells to show."""
+    n_items = np.bincount(cells)
+    if np.ndim(shown) > 0:
+        check_some(shown, "shown")
+        numbers = check_cells(shown, np.size(shown), n_cells=len(n_items), name="shown")
+        if (n_items[numbers] == 0).any():
+            raise ValueError(
+                f"`shown` must name cells with items, got {numbers[n_items[numbers] == 0][0]}, which has none."
+            )
+        return numbers
+    n_shown = check_integer(shown, "shown", minimum=1)
+    large = np.flatnonzero(n_items >= min_items)
+    if not len(large):
+        raise ValueError(f"`min_items` must leave a cell to show, got {min_items} with {n_items.max()} at most.")
+    aleatoric = np.bincount(cells, decompose(mixtures, measure).aleatoric)[large] / n_items[large]
+    return large[np.argsort(-aleatoric, kind="stable")[:n_shown]]
+
+
+def _draw(
+    mixtures: Mixtures,
+    totals: NDArray[np.int64] | None,
+    items: NDArray[np.intp],
+    measure: Entropy,
+    n_resamples: int,
+    generator: np.random.Generator,
+) -> Array:
+    """Return entropies of label shares drawn from the predictions for some items, (n_resamples, n_items)."""
+    entropies, own = np.empty((n_resamples, len(items))), mixtures[items]
+    for each in entropies:
+        if totals is None:
+            shares = own.sample(random_state=generator)
+        else:
+            shares = own.draw(totals[items], random_state=generator) / totals[items, None]
+        each[:] = measure.value(shares, check_input=False)
+    return entropies
+
+
+def _histogram(values: Array, edges: Array) -> Array:
+    """Return the share of values in each bin."""
+    return np.asarray(np.histogram(values, edges)[0] / len(values))

@@ -1,0 +1,55 @@
+"""Check what displays are made from: mixtures, a fitted calibrator, and items in its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from hocal._base.validation import check_simplex
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.uncertainty.mixtures import check_mixtures
+
+__all__ = ["check_calibrator", "check_some", "check_some_mixtures", "locate_items", "name_classes"]
+
+
+def check_some_mixtures(mixtures: Any) -> None:
+    """Refuse anything but mixtures of one item or more."""
+    if not len(check_mixtures(mixtures)):
+        raise ValueError("`mixtures` must hold at least one item, got none.")
+
+
+def check_calibrator(calibrator: Any) -> None:
+    """Refuse anything but a fitted SnapshotCalibrator, whose cells a display is about."""
+    if not isinstance(calibrator, SnapshotCalibrator):
+        raise ValueError(
+            f"`calibrator` must be a SnapshotCalibrator, got {type(calibrator).__name__}. "
+            "Pass the `calibrator_` of a classifier, or mixtures to from_predictions."
+        )
+    check_is_fitted(calibrator, "cell_mixtures_")
+
+
+def check_some(values: ArrayLike, name: str) -> None:
+    """Refuse a choice of nothing, of which nothing could be drawn."""
+    if not np.size(values):
+        raise ValueError(f"`{name}` must hold at least one value, got none.")
+
+
+def name_classes(classes: Iterable[Any] | None, n_classes: int) -> tuple[str, ...]:
+    """Return the names of the classes, their numbers where none are given."""
+    names = tuple(map(str, range(n_classes) if classes is None else classes))
+    if len(names) != n_classes:
+        raise ValueError(f"`classes` must name all {n_classes} classes, got {len(names)} names.")
+    return names
+
+
+def locate_items(
+    calibrator: Any, probabilities: ArrayLike, cells: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return checked predictions and their cells in the partition of a fitted calibrator."""
+    check_calibrator(calibrator)
+    p = check_simplex(probabilities, ndim=2, n_classes=calibrator.partition_.n_classes_)
+    return p, calibrator.partition_.assign(p, cells)

@@ -1,0 +1,217 @@
+"""What test labels say about the uncertainty of each cell, and what they would say if predictions were right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.validation import Counts, check_choice, label_totals
+from hocal.cells.partitions import CellLayout
+from hocal.cells.statistics import CellStatistics, Histogram, align_counts, rank_classes
+from hocal.guarantees.cell_uncertainty import Advice, Sample, advise, estimator_sizes, statistic_values
+from hocal.guarantees.certificates import ENTROPIES, certify
+from hocal.guarantees.means import betting_interval
+from hocal.uncertainty.decomposition import decompose
+from hocal.uncertainty.entropy import get_entropy
+from hocal.uncertainty.mixtures import Mixtures
+
+__all__ = ["Comparison", "Quantity", "scale_noise"]
+
+Quantity = Literal["aleatoric", "epistemic", "mean"]
+QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
+MAX_DRAWN = 200  # items of a cell whose labels are drawn anew; the spread of larger cells is scaled from these
+_BLOCK = 1 << 19  # drawn rows held at once
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.intp]
+Observe = Callable[[Sample, Cells, int], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A quantity of each cell of the test items, as their mixtures predict it and as their labels show it."""
+
+    mixtures: Mixtures  #: predictions, one an item
+    probabilities: Array  #: (n_items, n_classes), by which the classes of an item are ranked
+    totals: NDArray[np.int64]  #: (n_items,) labels of each item
+    cells: Cells  #: (n_items,)
+    statistics: CellStatistics  #: the labels, cell by cell
+    observe: Observe  #: estimates the quantity from labels
+    aligned: bool  #: whether the mixtures have their classes in order of falling prediction
+    ranked: bool  #: whether labels are observed in that order
+    quantity: Quantity  #: "mean" is the share of labels for the class ranked first
+    entropy: str  #: "shannon" or "brier"
+
+    @classmethod
+    def of(
+        cls,
+        mixtures: Mixtures,
+        probabilities: Array,
+        counts: Counts,
+        cells: Cells,
+        layout: CellLayout,
+        *,
+        aligned: bool,
+        quantity: Quantity,
+        entropy: str,
+    ) -> Self:
+        """Gather the labels of the cells; items were checked before, what to compare is checked here."""
+        check_choice(quantity, "quantity", QUANTITIES)
+        check_choice(entropy, "entropy", ENTROPIES)
+        totals, ranked = label_totals(counts), aligned or quantity == "mean"
+        if quantity != "mean" and totals.max() < 2:
+            raise ValueError(
+                f"`counts` must have two labels for some items, got one for each. One label cannot show disagreement: "
+                f"{quantity} uncertainty needs more labels, quantity='mean' does not."
+            )
+        statistics = CellStatistics.from_items(probabilities, counts, cells, layout)
+        observe = _observed_estimator(statistics, quantity, entropy, aligned=ranked)
+        return cls(mixtures, probabilities, totals, cells, statistics, observe, aligned, ranked, quantity, entropy)
+
+    def predicted(self) -> Array:
+        """Return what the mixtures predict for each cell; NaN for a cell without items."""
+        means, once, n_cells = self.mixtures.mean(), np.ones(len(self.cells)), self.statistics.n_cells
+        if self.quantity == "mean":
+            first = 0 if self.aligned else rank_classes(self.probabilities)[:, 0]
+            return _average(means[np.arange(len(means)), first], once, self.cells, n_cells)
+        aleatoric = _average(decompose(self.mixtures, self.entropy).aleatoric, once, self.cells, n_cells)
+        if self.quantity == "aleatoric":
+            return aleatoric
+        centres = np.column_stack([_average(column, once, self.cells, n_cells) for column in means.T])
+        return np.asarray(get_entropy(self.entropy).value(centres, check_input=False) - aleatoric)
+
+    def observed(self) -> Array:
+        """Return the estimate of each cell from all its labels."""
+        histogram = self.statistics.aligned if self.ranked else self.statistics.observed
+        sample = Sample.of(histogram, np.ones(len(histogram.cells), dtype=bool))
+        return self.observe(sample, histogram.cells, self.statistics.n_cells)
+
+    def certified(self, confidence: float) -> tuple[Array, Array]:
+        """Return limits that hold for each cell with the given confidence, from the test labels alone."""
+        statistics = self.statistics
+        if self.quantity == "mean":
+            return _mean_limits(statistics, confidence)
+        # Intervals depend neither on the mixtures nor on k, which matter for epsilon alone; these cost least.
+        even = Mixtures.from_points(np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes))
+        certificate = certify(statistics, even, confidence=confidence, aligned=self.aligned, k=1)
+        return certificate.interval(self.quantity, self.entropy)
+
+    def noise(self, n_resamples: int, generator: np.random.Generator) -> Array:
+        """Estimate each cell again and again from labels drawn from the predictions, (n_resamples, n_cells).
+
+        Of a cell with more than 200 items as many are drawn from, and the spread around the mean is scaled to all of
+        them.
+        """
+        n_cells, chosen = self.statistics.n_cells, _draw_items(self.cells, self.statistics.n_cells, generator)
+        step = max(_BLOCK // len(chosen), 1)
+        results = []
+        for start in range(0, n_resamples, step):
+            repeats = min(step, n_resamples - start)
+            rows = np.tile(chosen, repeats)
+            place = self.cells[rows] + n_cells * np.repeat(np.arange(repeats), len(chosen))
+            sample = Sample(self._draw(rows, generator), np.ones(len(rows)))
+            results.append(self.observe(sample, place, repeats * n_cells).reshape(repeats, n_cells))
+        n_items = np.bincount(self.cells, minlength=n_cells)
+        return scale_noise(np.concatenate(results), np.minimum(n_items, MAX_DRAWN), n_items)
+
+    def _draw(self, items: NDArray[np.intp], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Draw as many labels from the mixtures of some items as they have, in the order that is observed."""
+        drawn = self.mixtures[items].draw(self.totals[items], random_state=generator)
+        return np.asarray(align_counts(self.probabilities[items], drawn)) if self.ranked and not self.aligned else drawn
+
+
+def _draw_items(cells: Cells, n_cells: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Return up to 200 random items of each cell, cell by cell."""
+    n_items = np.bincount(cells, minlength=n_cells)
+    order = generator.permutation(len(cells))
+    order = order[np.argsort(cells[order], kind="stable")]
+    rank = np.arange(len(cells)) - np.repeat(np.cumsum(n_items) - n_items, n_items)
+    return order[rank < MAX_DRAWN]
+
+
+def scale_noise(noise: Array, n_drawn: Any, n_items: Any) -> Array:
+    """Return resampled averages over n_drawn items, (n_resamples, ...), with the spread that n_items would have."""
+    centre = noise.mean(axis=0)
+    return np.asarray(centre + (noise - centre) * np.sqrt(n_drawn / np.maximum(n_items, 1)))
+
+
+def _observed_estimator(statistics: CellStatistics, quantity: str, entropy: str, *, aligned: bool) -> Observe:
+    """Return the function that estimates a quantity of each cell from the labels of its items.
+
+    Aleatoric: Brier has an unbiased statistic from two labels an item (spec 3.3). Shannon entropy has none, so the
+    estimate is halfway between a statistic whose mean is below the truth and one whose mean is above it, whatever
+    the mixture (spec 3.4), tuned to all test items at once. Predictive: the entropy of the cell's mean label shares,
+    with what sampling takes from it given back to first order. Epistemic: the difference, negative by luck. Mean:
+    the share of labels for the class that is predicted first.
+
+    The function takes a Sample, the cell of each of its rows and the number of cells; NaN for a cell without items.
+    """
+    histogram = statistics.aligned if aligned else statistics.observed
+    if quantity == "mean":
+        return lambda sample, cells, n_cells: _average(sample.shares[:, 0], sample.repeats, cells, n_cells)
+    statistic = _brier_statistic if entropy == "brier" else _shannon_statistic(histogram, statistics)
+
+    def aleatoric(sample: Sample, cells: Cells, n_cells: int) -> Array:
+        several = sample.totals >= 2
+        return _average(statistic(sample.at_least(2)), sample.repeats[several], cells[several], n_cells)
+
+    if quantity == "aleatoric":
+        return aleatoric
+    return lambda sample, cells, n_cells: (
+        _predictive(sample, cells, n_cells, entropy) - aleatoric(sample, cells, n_cells)
+    )
+
+
+def _average(values: Array, repeats: Array, cells: Cells, n_cells: int) -> Array:
+    with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
+        return np.asarray(np.bincount(cells, values * repeats, n_cells) / np.bincount(cells, repeats, n_cells))
+
+
+def _brier_statistic(sample: Sample) -> Array:
+    return np.asarray(sample.totals / (sample.totals - 1) * (1 - (sample.shares**2).sum(axis=1)))
+
+
+def _shannon_statistic(histogram: Histogram, statistics: CellStatistics) -> Callable[[Sample], Array]:
+    """Return the mean of the best statistics below and above Shannon entropy for these items."""
+    sample = Sample.of(histogram, histogram.totals >= 2)
+    filled = statistics.n_items[statistics.n_items > 0]
+    advice: Advice = advise(
+        sample,
+        estimator_sizes(histogram.totals),
+        n_classes=statistics.n_classes,
+        n_items=float(filled @ filled / filled.sum()),  # of the cell of a typical item
+        same_order=False,
+    )
+    return lambda sample: (
+        (statistic_values(sample, advice, "lower")[0] + statistic_values(sample, advice, "upper")[0]) / 2
+    )
+
+
+def _predictive(sample: Sample, cells: Cells, n_cells: int, entropy: str) -> Array:
+    """Return G(mean of the label shares), corrected for the variance of that mean to first order.
+
+    E G(m) falls short of G(E m) by about sum_j |G''_jj| Var(m_j) / 2: exactly for Brier, |G''| = 2, and to first
+    order for Shannon, |G''| = 1 / m_j.
+    """
+    shares = sample.shares
+    means = np.column_stack([_average(column, sample.repeats, cells, n_cells) for column in shares.T])
+    squares = np.column_stack([_average(column**2, sample.repeats, cells, n_cells) for column in shares.T])
+    n_items = np.bincount(cells, sample.repeats, n_cells)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variances = np.maximum(squares - means**2, 0) / (n_items - 1)  # of the mean; NaN for a single item
+        curvature = 1.0 if entropy == "brier" else np.where(means > 0, 0.5 / means, 0)
+        return np.asarray(get_entropy(entropy).value(means, check_input=False) + (variances * curvature).sum(axis=1))
+
+
+def _mean_limits(statistics: CellStatistics, confidence: float) -> tuple[Array, Array]:
+    cells, _, multiplicity = statistics.aligned
+    first = Sample.of(statistics.aligned, np.ones(len(cells), dtype=bool)).shares[:, 0]
+    limits = np.full((statistics.n_cells, 2), np.nan)
+    for cell in np.flatnonzero(statistics.n_items):
+        rows = cells == cell
+        limits[cell] = betting_interval(first[rows], delta=1 - confidence, multiplicities=multiplicity[rows])[:2]
+    return limits[:, 0], limits[:, 1]

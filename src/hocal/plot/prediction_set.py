@@ -1,0 +1,213 @@
+"""Prediction sets: which label distributions are held possible for items, and what people then said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hocal._base.validation import check_cells, check_dense_counts, check_same_length
+from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
+from hocal.plot.inputs import check_some, check_some_mixtures, name_classes
+from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.sets import PredictionSets, Shape, predict_set
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+__all__ = ["PredictionSetDisplay"]
+
+_AREA = 120.0  # in points squared, of a single atom
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False)
+class PredictionSetDisplay(Display):
+    """For chosen items, the label distributions that the prediction set of each holds.
+
+    For each class, a point is the share of labels it gets in a label distribution of the set, its area the weight in
+    the item's mixture. The pale bar spans all shares that the set allows. Labels inside every bar may still be
+    outside of the set: `contains` tells.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_shown,)
+        Numbers of the items.
+    points : list of ndarray of shape (n_atoms, n_classes)
+        For each item, the atoms of its mixture that lie in the set.
+    weights : list of ndarray of shape (n_atoms,)
+        Their weights in the mixture; they sum to the mass of the set.
+    lower, upper : ndarray of shape (n_shown, n_classes)
+        Smallest and largest share of each class over the set.
+    shares : ndarray of shape (n_shown, n_classes) or None
+        Shares of the labels that people gave.
+    contains : ndarray of bool of shape (n_shown,) or None
+        Whether those shares lie in the set.
+    classes : tuple of str
+        Names of the classes.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib Axes
+        One for each item; only after `plot`.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> from hocal.plot import PredictionSetDisplay
+    >>> mixtures = hocal.Mixtures.from_ensemble([[[0.9, 0.1], [0.7, 0.3]]])
+    >>> display = PredictionSetDisplay.from_predictions(mixtures, [[8, 2]], classes=["cat", "dog"])
+    >>> display.lower.round(2).tolist(), display.upper.round(2).tolist(), display.contains.tolist()
+    ([[0.7, 0.1]], [[0.9, 0.3]], [True])
+    >>> display.plot().ax_.get_ylabel()
+    'share of labels'
+    """
+
+    items: NDArray[np.intp]
+    points: list[Array]
+    weights: list[Array]
+    lower: Array
+    upper: Array
+    shares: Array | None
+    contains: NDArray[np.bool_] | None
+    classes: tuple[str, ...]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, counts: Any = None, *, classes: Sequence[str] | None = None, **options: Any
+    ) -> Self:
+        """Predict sets with a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with `predict_mixture`.
+        X : array
+            What its `predict_mixture` takes: probabilities for a calibrator, features for a classifier.
+        counts : array or sparse matrix of shape (n_items, n_classes), optional
+            Labels of the same items.
+        classes : sequence of str, optional
+            Names of the classes; those the estimator knows, else their numbers.
+        **options
+            For `from_predictions`.
+        """
+        names = getattr(estimator, "classes_", None) if classes is None else classes
+        return cls.from_predictions(estimator.predict_mixture(X), counts, classes=names, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        mixtures: Mixtures,
+        counts: Any = None,
+        *,
+        items: ArrayLike = (0,),
+        coverage: float = 0.9,
+        shape: Shape = "ball",
+        delta: float = 0.0,
+        classes: Sequence[str] | None = None,
+    ) -> Self:
+        """Make the sets of mixtures of any origin.
+
+        Parameters
+        ----------
+        mixtures : Mixtures
+            Predictions, one an item.
+        counts : array or sparse matrix of shape (n_items, n_classes), optional
+            Labels of the same items.
+        items : array of int, default=(0,)
+            Rows to show.
+        coverage : float, default=0.9
+            Mass each set must have under the item's own mixture.
+        shape : {"ball", "atoms"}
+            As in `hocal.predict_set`. Sets of atoms hold single points: without `delta` hardly any labels are inside.
+        delta : float, default=0
+            How far to expand the sets, in l1 distance.
+        classes : sequence of str, optional
+            Names of the classes; their numbers by default.
+        """
+        check_some_mixtures(mixtures)
+        check_some(items, "items")
+        chosen = check_cells(items, np.size(items), n_cells=len(mixtures), name="items")
+        names = name_classes(classes, mixtures.n_classes)
+        own = mixtures[chosen]
+        sets = predict_set(own, coverage=coverage, shape=shape).expand(delta)
+        lower, upper = _ranges(sets)
+        points, weights = _atoms_inside(own, sets)
+        shares = None
+        if counts is not None:
+            checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
+            check_same_length(mixtures, checked, ("mixtures", "counts"))
+            shares = checked[chosen] / checked[chosen].sum(axis=1, keepdims=True)
+        inside = None if shares is None else sets.contains(shares)
+        return cls(chosen, points, weights, lower, upper, shares, inside, names)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None, *, title: str | None = None) -> Self:
+        """Draw the items side by side.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of them, optional
+            One for each item; a new figure by default.
+        title : str, optional
+            Title of the figure.
+
+        Returns
+        -------
+        PredictionSetDisplay
+            Itself, with `axes_`, `ax_` (the first of them) and `figure_`.
+        """
+        width = max(3.4, 0.36 * len(self.classes))
+        self.axes_ = list(self._start_row(ax, len(self.items), width=width, height=4))
+        for place, panel in enumerate(self.axes_):
+            self._draw_item(panel, place)
+        self.axes_[0].set_ylabel("share of labels")
+        self._legend(self.axes_[-1])
+        if title is not None:
+            self.figure_.suptitle(title)
+        return self
+
+    def _draw_item(self, ax: Axes, place: int) -> None:
+        x, (points, weights) = np.arange(len(self.classes)), (self.points[place], self.weights[place])
+        height = np.maximum(self.upper[place] - self.lower[place], 0.006)  # a set of one point is a visible line
+        ax.bar(x, height, 0.7, bottom=self.lower[place], color=ink(ax), alpha=0.12, label="all that the set holds")
+        columns = np.broadcast_to(x, points.shape).reshape(-1)
+        look: dict[str, Any] = {"color": blue(ax), "alpha": 0.5, "lw": 0}
+        ax.scatter(columns, points.reshape(-1), s=np.repeat(weight_areas(weights, _AREA), len(x)), **look)
+        ax.scatter([], [], s=40, label="predicted label shares, area: weight", **look)
+        said = ""
+        if self.shares is not None and self.contains is not None:
+            ax.scatter(x, self.shares[place], marker="D", s=26, color=ORANGE, label="labels that people gave", zorder=3)
+            said = ": labels inside" if self.contains[place] else ": labels outside"
+        slanted = max(map(len, self.classes)) > 2
+        ax.set_xticks(x, self.classes, rotation=45 if slanted else 0, ha="right" if slanted else "center")
+        ax.set(ylim=(-0.05, 1.05), xlim=(-0.6, len(x) - 0.4))
+        mass = f"item {self.items[place]}, {weights.sum():.0%} of the mass"
+        ax.set_title(f"{mass}{said}", fontsize="medium")
+
+
+def _ranges(sets: PredictionSets) -> tuple[Array, Array]:
+    """Return the smallest and largest share of each class; an l1 ball reaches half of its radius in one class."""
+    centres = sets.centres
+    own = [slice(*centres.offsets[place : place + 2]) for place in centres.index]
+    reach = sets.radius[:, None] / 2
+    lower = np.stack([centres.points_at(each).min(axis=0) for each in own]) - reach
+    upper = np.stack([centres.points_at(each).max(axis=0) for each in own]) + reach
+    return np.maximum(lower, 0), np.minimum(upper, 1)
+
+
+def _atoms_inside(mixtures: Mixtures, sets: PredictionSets) -> tuple[list[Array], list[Array]]:
+    """Return the atoms of each item's mixture that lie in its set, and their weights."""
+    points, weights = [], []
+    for place, mixture in enumerate(mixtures.index):
+        own = slice(*mixtures.offsets[mixture : mixture + 2])
+        repeated = np.full(own.stop - own.start, place)
+        one = replace(sets, centres=sets.centres[repeated], radius=sets.radius[repeated], mass=sets.mass[repeated])
+        inside = one.contains(mixtures.points_at(own))
+        points.append(mixtures.points_at(own)[inside])
+        weights.append(mixtures.weights[own][inside])
+    return points, weights

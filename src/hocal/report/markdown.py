@@ -1,0 +1,84 @@
+"""Render a summary as Markdown, for issues, chats and terminals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hocal.report import words
+from hocal.report.schema import CellRow, Planning, Standing, Summary
+from hocal.report.words import fixed, percent, whole
+
+__all__ = ["render_markdown"]
+
+_MARKS = {"good": "✓", "caution": "!", "unknown": "?"}
+
+
+def render_markdown(summary: Summary) -> str:
+    """Return a short report: what, how far to trust it, where to act."""
+    blocks = [f"# {_plain(summary['title'])}", _plain(words.about_data(summary))]
+    blocks += ["## What the uncertainty is made of", *map(_plain, words.about_parts(summary))]
+    blocks += ["## Can this be trusted?", _list(_findings(summary)), "This rests on assumptions:"]
+    blocks += [_list(map(_plain, summary["trust"]["certificate"]["assumptions"])), "## Where to act"]
+    blocks += [*_cells(summary, "epistemic"), *_cells(summary, "aleatoric")]
+    blocks += ["### Classes that people confuse", _plain(words.about_confusions(summary["confusions"]))]
+    if summary["planning"] is not None:
+        blocks += ["## What more labels would bring", *_planning(summary["planning"])]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _findings(summary: Summary) -> list[str]:
+    return [
+        f"{_MARKS[finding.tone]} **{_plain(finding.title)}.** {_plain(finding.text)}"
+        for finding in words.about_trust(summary)
+    ]
+
+
+def _cells(summary: Summary, standing: Standing) -> list[str]:
+    """Return the cells that stand out most in one kind of uncertainty."""
+    title, rows = words.ADVICE[standing], summary["leaders"][standing]
+    if not rows:
+        return [f"### {title}", "No cell stands out."]
+    heads = ["cell", "items", "aleatoric", "epistemic", "proved aleatoric", "people confuse"]
+    return [f"### {title}", _table(heads, map(_cell, rows))]
+
+
+def _cell(row: CellRow) -> list[str]:
+    confusion = row["confusion"]
+    return [
+        row["name"],
+        whole(row["n_items"]),
+        fixed(row["aleatoric"]),
+        fixed(row["epistemic"]),
+        words.interval(row["aleatoric_interval"], row["aleatoric_vacuous"]),
+        f"{confusion['first']} / {confusion['second']} ({percent(confusion['share'])})" if confusion else "-",
+    ]
+
+
+def _planning(planning: Planning) -> list[str]:
+    heads = ["cell", "items", "labels each, mean", "width now", "twice the items", "four times", "twice the labels"]
+    rows = [
+        [
+            row["name"],
+            whole(row["n_items"]),
+            whole(row["k"]),
+            *map(fixed, (row["now"], row["twice_items"], row["four_times_items"], row["twice_labels"])),
+        ]
+        for row in planning["widths"]
+    ]
+    return [words.about_planning(planning), *([_table(heads, rows)] if rows else [])]
+
+
+def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *([_plain(entry) for entry in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """Return text that Markdown shows as it is: no markup, no HTML, no line breaks."""
+    flat = " ".join(text.split())
+    return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", flat.replace("&", "&amp;")).replace("\\<", "&lt;")

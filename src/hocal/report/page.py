@@ -1,0 +1,81 @@
+"""Render a summary as one page that needs no network: styles, script and pictures are inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any, cast
+
+from hocal.report import words
+from hocal.report.charts import draw_disagreement, draw_map, draw_spread
+from hocal.report.schema import Summary
+
+__all__ = ["render_page"]
+
+_TEMPLATES = ("page.html.j2", "macros.html.j2")
+
+
+def render_page(summary: Summary) -> str:
+    """Return the HTML page of a summary; every text of the user is escaped."""
+    styles, script = _read("page.css"), _read("page.js")
+    page = _environment().get_template(_TEMPLATES[0])
+    text: str = page.render(
+        summary=summary,
+        numbers=_without_pictures(summary),
+        words=words,
+        policy=_policy(styles, script),
+        styles=styles,
+        script=script,
+        map=draw_map(summary["parts"]["map"]),
+        spread=draw_spread(summary["parts"]),
+        disagreement=draw_disagreement(summary["cells"]),
+        scale=_largest_part(summary),
+    )
+    return text
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError('The page of a report needs jinja2: pip install "hocal[app]"') from error
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader({name: _read(name) for name in _TEMPLATES}),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"fixed": words.fixed, "percent": words.percent, "whole": words.whole}
+    return environment
+
+
+def _read(name: str) -> str:
+    return files("hocal.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _policy(styles: str, script: str) -> str:
+    """Return a content security policy that allows the page's own styles and script and no address at all."""
+    return (
+        f"default-src 'none'; img-src data:; style-src {_digest(styles)}; script-src {_digest(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def _without_pictures(summary: Summary) -> Summary:
+    """Return the summary for the page's own copy of the numbers, which need not hold the pictures twice."""
+    galleries = [
+        gallery | {"cards": [card | {"image": None} for card in gallery["cards"]]} for gallery in summary["galleries"]
+    ]
+    return cast("Summary", {**summary, "galleries": galleries})
+
+
+def _largest_part(summary: Summary) -> float:
+    """Return the value that fills a bar, the same in the whole page."""
+    parts = summary["parts"]
+    return max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"], 1e-6)

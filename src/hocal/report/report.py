@@ -1,0 +1,96 @@
+"""Reports as people and programs read them: a page, Markdown, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from hocal._base.files import write_atomically
+from hocal.report.markdown import render_markdown
+from hocal.report.page import render_page
+from hocal.report.schema import Summary
+from hocal.report.summary import FORMAT
+
+__all__ = ["Report", "format_of"]
+
+_FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file name ends with: "html", "markdown" or "json"."""
+    form = _FORMATS.get(path.suffix.lower())
+    if form is None:
+        raise ValueError(f"`path` must end with .html, .md or .json, got {str(path)!r}.")
+    return form
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """A summary that can be shown and saved.
+
+    Attributes
+    ----------
+    summary : Summary
+        What `summarise` returned, or the same read back from JSON.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> from hocal.datasets import make_mixture_world
+    >>> from hocal.report import Report, summarise
+    >>> world = make_mixture_world(600, 3, random_state=0)
+    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, world.draw(3, random_state=1))
+    >>> report = Report(summarise(calibrator, world.predictions, title="Cats", planning=False))
+    >>> report.markdown().splitlines()[0]
+    '# Cats'
+    """
+
+    summary: Summary
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.summary, dict) or self.summary.get("format") != FORMAT:
+            got = self.summary.get("format") if isinstance(self.summary, dict) else type(self.summary).__name__
+            raise ValueError(f"`summary` must be of format {FORMAT!r}, got {got!r}. Make it with summarise().")
+
+    def __repr__(self) -> str:
+        data = self.summary["data"]
+        return f"Report({self.summary['title']!r}, {data['n_items']} items, {data['n_cells_used']} cells)"
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+    def json(self, *, indent: int | None = 2) -> str:
+        """Return the summary as JSON; a missing number is null."""
+        return json.dumps(self.summary, indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def markdown(self) -> str:
+        """Return a short report as Markdown."""
+        return render_markdown(self.summary)
+
+    def html(self) -> str:
+        """Return a page that works from a file without a network; needs jinja2 (``pip install "hocal[app]"``)."""
+        return render_page(self.summary)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the report, whole or not at all, in the format that the name ends with.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends with .html, .md or .json.
+        overwrite : bool, default=False
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        Path
+            Where it was written.
+        """
+        target = Path(path)
+        form = format_of(target)
+        if target.exists() and not overwrite:
+            raise FileExistsError(f"`path` must be new, got {str(target)!r}. Pass overwrite=True to replace it.")
+        write_atomically(target, str(getattr(self, form)()).encode("utf-8"))
+        return target

@@ -1,0 +1,146 @@
+"""Compute the summary that every format of a report renders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import hocal
+from hocal._base.validation import check_integer, check_random_state
+from hocal.report.cells import describe_cells, describe_confusions, describe_leaders
+from hocal.report.items import describe_galleries, describe_items
+from hocal.report.media import Images, Texts, check_rows
+from hocal.report.parts import describe_parts
+from hocal.report.planning import describe_planning
+from hocal.report.schema import Data, Summary
+from hocal.report.study import Study
+from hocal.report.trust import measure, trust
+
+__all__ = ["FORMAT", "summarise"]
+
+FORMAT = "hocal-report/1"
+
+
+def summarise(
+    calibrator: Any,
+    probabilities: Any,
+    counts: Any = None,
+    *,
+    cells: ArrayLike | None = None,
+    classes: Any = None,
+    items: Any = None,
+    images: Any = None,
+    texts: Any = None,
+    check: Any = None,
+    title: str = "Uncertainty report",
+    confidence: float = 0.95,
+    k: int | None = None,
+    n_listed: int = 200,
+    n_gallery: int = 24,
+    planning: bool = True,
+    random_state: Any = 0,
+) -> Summary:
+    """Summarise what a model's uncertainty is made of, how far to trust the numbers, and where to act.
+
+    Items of one cell share their uncertainty, so work and memory grow with the number of cells; from a million
+    items the summary takes those that stand out. It holds plain values only and can be written as JSON.
+
+    Parameters
+    ----------
+    calibrator : SnapshotCalibrator or HigherOrderCalibratedClassifier
+        Fitted.
+    probabilities : array of shape (n_items, n_classes)
+        Predictions for the items of the report; for a classifier the features X of the items.
+    counts : array or sparse matrix of shape (n_items, n_classes), optional
+        Labels of the same items that were not used to fit. Without them nothing is measured, only certified.
+        Items may have none. At most 20,000 items are measured, drawn at random.
+    cells : array of shape (n_items,), optional
+        Goes with a PrecomputedPartition.
+    classes : sequence of n_classes names, optional
+        By default those of the classifier, else 0, 1, 2, ...
+    items : sequence of n_items names, optional
+        By default the row numbers.
+    images : uint8 array or sequence, optional
+        Pictures for the gallery: an array (n_items, height, width[, 3 or 4]), or a sequence of paths, bytes,
+        arrays or None. Scaled to 128 pixels.
+    texts : sequence of str, optional
+        Texts for the gallery.
+    check : AnnotationCheck or dict, optional
+        What is known about the independence of the labels.
+    title : str
+        Title of the report.
+    confidence : float, default=0.95
+        Of the certificate.
+    k : int, optional
+        Labels in the snapshots of the calibration error: pairs by default, for "empirical" those of its fit.
+        Items with fewer are not measured.
+    n_listed : int, default=200
+        Items in each of the two lists.
+    n_gallery : int, default=24
+        Items in each of the two galleries.
+    planning : bool, default=True
+        Whether to foretell what more labels would bring, which takes seconds.
+    random_state : int, Generator or None
+        For the items measured, the noise floor and the simulated budget.
+
+    Returns
+    -------
+    Summary
+        A dict; its keys are documented in `hocal.report.Summary`.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> from hocal.datasets import make_mixture_world
+    >>> from hocal.report import summarise
+    >>> world = make_mixture_world(600, 3, random_state=0)
+    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions[:300], world.draw(3, random_state=1)[:300])
+    >>> summary = summarise(calibrator, world.predictions[300:], classes=["cat", "dog", "fox"], planning=False)
+    >>> parts = summary["parts"]
+    >>> whole = parts["aleatoric"]["mean"] + parts["epistemic"]["mean"]
+    >>> bool(abs(parts["predictive"]["mean"] - whole) < 1e-5)
+    True
+    """
+    study = Study.of(calibrator, probabilities, counts, cells, classes, confidence)
+    n_items, generator = len(study.cells), check_random_state(random_state)
+    names = check_rows(items, "items", n_items)
+    pictures, words = Images(images, n_items), Texts(texts, n_items)
+    measurement = measure(study, k, generator)
+    listed = check_integer(n_listed, "n_listed", minimum=0)
+    shown = check_integer(n_gallery, "n_gallery", minimum=0)
+    return {
+        "format": FORMAT,
+        "hocal": hocal.__version__,
+        "title": str(title),
+        "unit": "nats",
+        "data": _data(study),
+        "parts": describe_parts(study),
+        "trust": trust(study, measurement, check),
+        "cells": describe_cells(study, measurement),
+        "leaders": describe_leaders(study, measurement),
+        "confusions": describe_confusions(study),
+        "items": describe_items(study, names, listed),
+        "galleries": describe_galleries(study, names, shown, pictures, words),
+        "planning": describe_planning(study, generator) if planning else None,
+    }
+
+
+def _data(study: Study) -> Data:
+    statistics = study.calibrator.statistics_
+    totals = statistics.observed.totals
+    return {
+        "n_items": len(study.cells),
+        "n_classes": len(study.classes),
+        "classes": list(study.classes),
+        "n_cells": statistics.n_cells,
+        "n_cells_used": len(study.used),
+        "partition": str(study.calibrator.partition_),
+        "method": study.calibrator.method,
+        "panel_size": study.calibrator.panel_size,
+        "calibration_items": int(statistics.n_items.sum()),
+        "calibration_labels": int(statistics.n_labels.sum()),
+        "fewest_labels": int(np.min(totals)),
+        "most_labels": int(np.max(totals)),
+    }

@@ -1,0 +1,177 @@
+"""Decompose the uncertainty of ensembles that are torch tensors, where they are, in blocks that stay in cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from hocal._base.validation import check_choice
+from hocal.uncertainty.decomposition import KINDS, Kind
+from hocal.uncertainty.entropy import Brier, Entropy, Shannon, Spherical, Tsallis, ZeroOne, get_entropy
+
+__all__ = ["TensorDecomposition", "decompose_members"]
+
+_CPU_BLOCK = 1 << 18  # numbers worked on at once: a megabyte in float32, inside a core's cache
+_DEVICE_BLOCK = 1 << 26  # enough to fill a GPU, little enough to leave its memory free
+_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of sums to 1; else as for arrays
+
+Function = Callable[[Tensor], Tensor]
+
+
+class TensorDecomposition(NamedTuple):
+    """Uncertainty of each item in two parts, ``predictive = aleatoric + epistemic``, as tensors."""
+
+    predictive: Tensor  #: (n_items,) all of the uncertainty
+    aleatoric: Tensor  #: (n_items,) disagreement that stays however good the model becomes
+    epistemic: Tensor  #: (n_items,) what the model does not know
+    entropy: Entropy  #: the measure of uncertainty
+    kind: Kind  #: how the epistemic part is defined
+
+
+def decompose_members(
+    members: Tensor,
+    entropy: str | Entropy = "shannon",
+    *,
+    base: float | None = None,
+    kind: Kind = "mutual-information",
+) -> TensorDecomposition:
+    """Split the uncertainty of equally likely members, as `hocal.decompose` does, on the tensor's device.
+
+    Parameters
+    ----------
+    members : Tensor of shape (n_items, n_members, n_classes)
+        Probabilities, on any device. Half precision is computed in float32.
+    entropy : str or Entropy, default="shannon"
+        Measure of uncertainty; any of `hocal.uncertainty.entropy` but Custom, which works on arrays.
+    base : float, optional
+        Base of Shannon's logarithm, 2 for bits.
+    kind : {"mutual-information", "reverse", "total"}
+        Definition of the epistemic part.
+
+    Returns
+    -------
+    TensorDecomposition
+        Tensors of n_items with the dtype and device of `members`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hocal.torch import decompose_members
+    >>> parts = decompose_members(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), base=2)
+    >>> float(parts.aleatoric), float(parts.epistemic)
+    (0.0, 1.0)
+    """
+    check_choice(kind, "kind", KINDS)
+    measure = get_entropy(entropy, base=base)
+    value, slope = _functions(measure)
+    _check_shape(members)
+    if kind == "mutual-information" and isinstance(measure, Shannon):
+        parts = _decompose_in_one_pass(members, measure)
+        if parts is not None:
+            return TensorDecomposition(*parts, measure, kind)
+    rows = max((_CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK) // (members[0].numel()), 1)
+    with torch.autocast(members.device.type, enabled=False):  # sums need their precision
+        blocks = [_decompose_block(block, measure, value, slope, kind) for block in torch.split(members, rows)]
+    predictive, aleatoric, epistemic = (torch.cat(part) for part in zip(*blocks, strict=True))
+    return TensorDecomposition(predictive, aleatoric, epistemic, measure, kind)
+
+
+def _decompose_in_one_pass(members: Tensor, measure: Shannon) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Return the parts from a kernel on a GPU; None where there is none, or where it found something odd."""
+    if not members.is_cuda or (torch.is_grad_enabled() and members.requires_grad):
+        return None
+    try:
+        from hocal.torch.shannon_kernel import MAX_CLASSES, decompose_shannon
+    except ImportError:  # PyTorch brings Triton to most systems with a GPU, not to all
+        return None
+    if members.shape[2] > MAX_CLASSES:
+        return None
+    with torch.cuda.device(members.device):
+        parts, valid = decompose_shannon(members, measure._scale, _TOLERANCE.get(members.dtype, 1e-5))
+    return (parts[0], parts[1], parts[2]) if valid else None
+
+
+def _decompose_block(
+    given: Tensor, measure: Entropy, value: Function, slope: Function, kind: Kind
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return predictive, aleatoric and epistemic uncertainty of some items."""
+    members = given.to(torch.promote_types(given.dtype, torch.float32))
+    _check_members(members, _TOLERANCE.get(given.dtype, 1e-5))
+    mean = members.mean(1)
+    predictive, aleatoric = value(mean), value(members).mean(1)
+    epistemic = (predictive - aleatoric).clamp(min=0)  # Jensen: negative only by rounding
+    if kind != "mutual-information":
+        losses = _losses(mean[:, None], members, measure, value, slope).mean(1)
+        reverse = (losses - predictive).clamp(min=0)
+        epistemic = reverse if kind == "reverse" else epistemic + reverse
+        predictive = aleatoric + epistemic
+    return predictive.to(given.dtype), aleatoric.to(given.dtype), epistemic.to(given.dtype)
+
+
+def _losses(truth: Tensor, prediction: Tensor, measure: Entropy, value: Function, slope: Function) -> Tensor:
+    """Return L(truth||prediction) = G(p) + <grad G(p), q - p> (spec 1.11)."""
+    if isinstance(measure, Shannon):  # cross-entropy; a label that cannot happen costs nothing
+        return -measure._scale * _sum(torch.where(truth == 0, 0.0, truth * prediction.log()))
+    difference = truth - prediction
+    terms = torch.where(difference == 0, 0.0, slope(prediction) * difference)  # no movement, no loss
+    return value(prediction) + _sum(terms)
+
+
+def _functions(measure: Entropy) -> tuple[Function, Function]:
+    """Return G and its gradient for tensors; `hocal.uncertainty.entropy` states them."""
+    match measure:
+        case Shannon():
+            scale = measure._scale
+            return lambda p: -scale * _sum(p * _finite_log(p)), lambda p: -scale * (p.log() + 1)
+        case Brier(factor):
+            return lambda p: factor * _sum(p * (1 - p)), lambda p: -2 * factor * p
+        case Tsallis(order):
+            rest = order - 1
+            return lambda p: _sum((p - p**order) / rest), lambda p: (1 - order * p**rest) / rest
+        case ZeroOne():
+            return lambda p: 1 - p.amax(-1), _share_of_best
+        case Spherical():
+            return lambda p: 1 - p.norm(dim=-1), lambda p: -p / p.norm(dim=-1, keepdim=True)
+    raise ValueError(
+        f"`entropy` must be one of hocal's own for a tensor, got {measure!r}. "
+        "Use Mixtures.from_ensemble(members.cpu().numpy()) for a Custom entropy."
+    )
+
+
+def _sum(values: Tensor) -> Tensor:
+    """Return the sum over classes; on a CPU a product with ones is twice as fast over a short last axis."""
+    return values @ values.new_ones(values.shape[-1]) if values.device.type == "cpu" else values.sum(-1)
+
+
+def _finite_log(p: Tensor) -> Tensor:
+    """Return log p, with a finite number for log 0, so that 0 log 0 is 0 and has a gradient."""
+    return p.clamp(min=torch.finfo(p.dtype).tiny).log()
+
+
+def _share_of_best(p: Tensor) -> Tensor:
+    """Return the gradient of 1 - max p, shared evenly among ties."""
+    best = (p == p.amax(-1, keepdim=True)).to(p.dtype)
+    return -best / best.sum(-1, keepdim=True)
+
+
+def _check_shape(members: Any) -> None:
+    if not isinstance(members, Tensor) or members.ndim != 3 or not members.dtype.is_floating_point:
+        what = f"{members.dtype} of shape {tuple(members.shape)}" if isinstance(members, Tensor) else type(members)
+        raise ValueError(f"`members` must be a floating-point tensor (n_items, n_members, n_classes), got {what}.")
+    if min(members.shape) < 1 or members.shape[2] < 2:
+        raise ValueError(
+            f"`members` must have items, members and at least two classes, got shape {tuple(members.shape)}."
+        )
+
+
+def _check_members(members: Tensor, tolerance: float) -> None:
+    """Refuse what is not a label distribution; one number is fetched from the device for each block."""
+    stray = (_sum(members) - 1).abs().amax()
+    if not bool((stray <= tolerance) & (members.amin() >= 0)):  # a NaN fails both
+        raise ValueError(
+            "`members` must hold label distributions on the last axis, got a smallest entry of "
+            f"{members.amin().item():.6g} and a sum that strays from 1 by {stray.item():.6g}. Apply a softmax first."
+        )

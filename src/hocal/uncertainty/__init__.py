@@ -1,0 +1,70 @@
+"""What a mixture of label distributions is, and what follows from it."""
+
+from hocal.uncertainty.decomposition import Decomposition, LossDecomposition, decompose, decompose_loss
+from hocal.uncertainty.distance import WassersteinInterval, wasserstein, wasserstein_interval
+from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne, get_entropy
+from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.moment_tensors import Realisation, from_tuples, nearest_realisable, thin_distribution, to_tuples
+from hocal.uncertainty.moments import (
+    CentralMoments,
+    average_moments,
+    binary_moments,
+    central_moments,
+    factorial_moments,
+    snapshot_weights,
+)
+from hocal.uncertainty.sets import PredictionSets, predict_set
+from hocal.uncertainty.snapshots import (
+    Compressed,
+    SubSnapshots,
+    compress,
+    draw_labels,
+    draw_snapshots,
+    enumerate_snapshots,
+    log_multiplicity,
+    n_snapshots,
+    rank_snapshots,
+    sub_snapshots,
+)
+
+__all__ = [
+    "Brier",
+    "CentralMoments",
+    "Compressed",
+    "Custom",
+    "Decomposition",
+    "Entropy",
+    "LossDecomposition",
+    "Mixtures",
+    "PredictionSets",
+    "Realisation",
+    "Shannon",
+    "Spherical",
+    "SubSnapshots",
+    "Tsallis",
+    "WassersteinInterval",
+    "ZeroOne",
+    "average_moments",
+    "binary_moments",
+    "central_moments",
+    "compress",
+    "decompose",
+    "decompose_loss",
+    "draw_labels",
+    "draw_snapshots",
+    "enumerate_snapshots",
+    "factorial_moments",
+    "from_tuples",
+    "get_entropy",
+    "log_multiplicity",
+    "n_snapshots",
+    "nearest_realisable",
+    "predict_set",
+    "rank_snapshots",
+    "snapshot_weights",
+    "sub_snapshots",
+    "thin_distribution",
+    "to_tuples",
+    "wasserstein",
+    "wasserstein_interval",
+]

@@ -1,0 +1,315 @@
+"""Split uncertainty into aleatoric and epistemic parts, and losses into what can and cannot be avoided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from hocal._base.frames import to_frame
+from hocal._base.notebook import bar, fold, table
+from hocal._base.validation import check_choice, check_integer, check_same_length
+from hocal.uncertainty.entropy import Entropy, Separable, get_entropy
+from hocal.uncertainty.mixtures import Mixtures, check_mixtures
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hocal.torch import TensorDecomposition
+
+__all__ = ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"]
+
+Array = NDArray[np.float64]
+Kind = Literal["mutual-information", "reverse", "total"]
+KINDS: tuple[Kind, ...] = ("mutual-information", "reverse", "total")
+_MAX_BLOCK = 1 << 20  # numbers of an item that are worked on at once
+_MAX_SINGLE = 1000  # members whose mean is taken in float32; over more, it would lose digits
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition:
+    """Uncertainty of each item in two parts, ``predictive = aleatoric + epistemic``.
+
+    Attributes
+    ----------
+    predictive : ndarray of shape (n_items,)
+        All of the uncertainty.
+    aleatoric : ndarray of shape (n_items,)
+        Disagreement that stays however good the model becomes.
+    epistemic : ndarray of shape (n_items,)
+        What the model does not know.
+    entropy : Entropy
+        The measure of uncertainty.
+    kind : str
+        How the epistemic part is defined.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> parts = hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]]), base=2)
+    >>> parts
+    Decomposition(1 item, mean predictive 1 = aleatoric 1 + epistemic 0, Shannon(base=2), mutual-information)
+    """
+
+    predictive: Array
+    aleatoric: Array
+    epistemic: Array
+    entropy: Entropy
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.predictive)
+
+    def __repr__(self) -> str:
+        means = {name: f"{np.mean(values):.4g}" if len(self) else "nan" for name, values in self.as_dict().items()}
+        return fold(
+            f"Decomposition({len(self)} item{'s' * (len(self) != 1)}, mean predictive {means['predictive']} = "
+            f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}, {self.entropy}, {self.kind})"
+        )
+
+    def _repr_html_(self) -> str:
+        if not len(self):
+            return table(f"Decomposition of 0 items, {self.entropy}, {self.kind}", [], [])
+        rows = [
+            (name, *(f"{value:.4g}" for value in (part.mean(), *np.quantile(part, [0.1, 0.5, 0.9]), part.max())))
+            for name, part in self.as_dict().items()
+        ]
+        caption = f"Decomposition of {len(self):,} item{'s' * (len(self) != 1)}, {self.entropy}, {self.kind}"
+        heads = ["mean", "10%", "median", "90%", "max"]
+        return table(caption, heads, rows, before=bar(float(self.aleatoric.mean()), float(self.epistemic.mean())))
+
+    def as_dict(self) -> dict[str, Array]:
+        """Return the three parts by name."""
+        return {"predictive": self.predictive, "aleatoric": self.aleatoric, "epistemic": self.epistemic}
+
+    def to_frame(self, backend: Any = "pandas") -> Any:
+        """Return a dataframe with a row an item; `backend` is "pandas", "polars" or "pyarrow"."""
+        return to_frame(self.as_dict(), backend)
+
+
+@dataclass(frozen=True, eq=False)
+class LossDecomposition:
+    """Expected proper loss of each item in three parts, ``total = aleatoric + grouping + calibration``.
+
+    Attributes
+    ----------
+    total : ndarray of shape (n_items,)
+        Expected loss of the predicted mean on the item's labels.
+    aleatoric : ndarray of shape (n_items,)
+        E G(p*), the loss of an oracle that knows every label distribution.
+    grouping : ndarray of shape (n_items,)
+        E D(p*||mean*), what is lost because different items get one prediction.
+    calibration : ndarray of shape (n_items,)
+        D(mean*||mean), what is lost because that prediction is not their mean.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> mixtures = hocal.Mixtures.from_points([[0.75, 0.25]])
+    >>> hocal.decompose_loss(mixtures, mixtures, "brier").total.tolist()
+    [0.375]
+    """
+
+    total: Array
+    aleatoric: Array
+    grouping: Array
+    calibration: Array
+
+    def as_dict(self) -> dict[str, Array]:
+        """Return the parts by name."""
+        return asdict(self)
+
+
+@overload
+def decompose(
+    mixtures: Mixtures | NDArray[Any],
+    entropy: str | Entropy = ...,
+    *,
+    base: float | None = ...,
+    kind: Kind = ...,
+    panel_size: int | None = ...,
+) -> Decomposition: ...
+
+
+@overload
+def decompose(
+    mixtures: Tensor,
+    entropy: str | Entropy = ...,
+    *,
+    base: float | None = ...,
+    kind: Kind = ...,
+    panel_size: None = ...,
+) -> TensorDecomposition: ...
+
+
+def decompose(
+    mixtures: Any,
+    entropy: str | Entropy = "shannon",
+    *,
+    base: float | None = None,
+    kind: Kind = "mutual-information",
+    panel_size: int | None = None,
+) -> Any:
+    """Split the uncertainty of mixtures into an aleatoric and an epistemic part.
+
+    With p drawn from an item's mixture and m its mean, the aleatoric part is E G(p). The epistemic part
+    is E D(p||m) = G(m) - E G(p) for "mutual-information", E D(m||p) for "reverse" and their sum, which is
+    E D(p||p') for two independent draws, for "total" (spec 1.12). The last two are infinite for Shannon
+    entropy when an atom excludes a label that the mean allows, as snapshot mixtures usually do.
+
+    The number can be trusted as far as the mixture can: for a calibrated mixture the aleatoric part is
+    the mean entropy of the true label distributions of its cell.
+
+    Parameters
+    ----------
+    mixtures : Mixtures, ndarray or torch.Tensor
+        Distributions over label distributions. An array or tensor (n_items, n_members, n_classes) holds the
+        members of an ensemble, each equally likely; the parts of a tensor come back as tensors on its device.
+    entropy : str or Entropy, default="shannon"
+        Measure of uncertainty, in nats unless `base` says otherwise.
+    base : float, optional
+        Base of Shannon's logarithm, 2 for bits.
+    kind : {"mutual-information", "reverse", "total"}
+        Definition of the epistemic part.
+    panel_size : int, optional
+        Report as aleatoric what a panel of this many annotators shows, the expected entropy of its
+        histogram, which lies below the entropy of the label distribution (spec 3.8). The panel's
+        shortfall is then counted as epistemic; only for ``kind="mutual-information"``.
+
+    Returns
+    -------
+    Decomposition
+        Arrays of n_items. A difference below zero by rounding is returned as 0.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> parts = hocal.decompose(hocal.Mixtures.from_vertices([[0.5, 0.5]]), base=2)
+    >>> float(parts.aleatoric[0]), float(parts.epistemic[0])
+    (0.0, 1.0)
+    """
+    if type(mixtures).__module__.partition(".")[0] == "torch":
+        return _decompose_tensor(mixtures, entropy, base, kind, panel_size)
+    if isinstance(mixtures, np.ndarray) and mixtures.ndim == 3:
+        members = mixtures.view()
+        members.flags.writeable = False  # nobody changes them meanwhile, so they need not be copied
+        mixtures = Mixtures.from_ensemble(members)
+    check_mixtures(mixtures)
+    check_choice(kind, "kind", KINDS)
+    measure = get_entropy(entropy, base=base)
+    panel = None if panel_size is None else _panel_value(measure, panel_size, kind)
+    stored = mixtures.stored()  # work once for each distinct mixture, then hand out to items
+    predictive, aleatoric = _split(stored, measure)
+    if panel is not None:
+        aleatoric = stored.expect(panel)
+    epistemic = np.maximum(predictive - aleatoric, 0)  # Jensen: negative only by rounding
+    if kind != "mutual-information":
+        reverse = np.maximum(_reverse_loss(stored, measure) - predictive, 0)
+        epistemic = reverse if kind == "reverse" else epistemic + reverse
+        predictive = aleatoric + epistemic
+    items = mixtures.index
+    return Decomposition(predictive[items], aleatoric[items], epistemic[items], measure, kind)
+
+
+def decompose_loss(
+    predicted: Mixtures, truth: Mixtures, entropy: str | Entropy = "shannon", *, base: float | None = None
+) -> LossDecomposition:
+    """Split the expected loss of predicted means by cause, given the true mixtures.
+
+    E L(p*||mean) = E G(p*) + E D(p*||mean*) + D(mean*||mean): noise, grouping and first-order
+    calibration (spec 1.13). The last two are the bias that a better model could remove.
+
+    Parameters
+    ----------
+    predicted : Mixtures
+        Predictions; only their means matter.
+    truth : Mixtures
+        The mixture of true label distributions behind each item's prediction, such as
+        ``Mixtures.from_snapshots(counts, cells)`` with many labels an item.
+    entropy : str or Entropy, default="shannon"
+        The entropy that induces the loss.
+    base : float, optional
+        Base of Shannon's logarithm.
+
+    Returns
+    -------
+    LossDecomposition
+        Arrays of n_items.
+
+    Examples
+    --------
+    >>> import hocal
+    >>> truth = hocal.Mixtures.from_vertices([[0.5, 0.5]])
+    >>> parts = hocal.decompose_loss(hocal.Mixtures.from_points([[0.5, 0.5]]), truth, "brier")
+    >>> {name: float(part[0]) for name, part in parts.as_dict().items()}
+    {'total': 0.5, 'aleatoric': 0.0, 'grouping': 0.5, 'calibration': 0.0}
+    """
+    check_same_length(predicted, truth, ("predicted", "truth"))
+    if predicted.n_classes != truth.n_classes:
+        raise ValueError(f"`truth` must have {predicted.n_classes} classes, got {truth.n_classes}.")
+    measure = get_entropy(entropy, base=base)
+    parts = decompose(truth, measure)
+    calibration = measure.divergence(truth.mean(), predicted.mean(), check_input=False)
+    total = parts.aleatoric + parts.epistemic + calibration
+    return LossDecomposition(total, parts.aleatoric, parts.epistemic, calibration)
+
+
+def _decompose_tensor(
+    members: Any, entropy: str | Entropy, base: float | None, kind: Kind, panel_size: int | None
+) -> Any:
+    """Hand a tensor to the code that stays on its device; whoever has a tensor has torch."""
+    from hocal.torch import decompose_members
+
+    if panel_size is not None:
+        raise ValueError("`panel_size` must be left out for a tensor. Use Mixtures.from_ensemble(tensor.numpy()).")
+    return decompose_members(members, entropy, base=base, kind=kind)
+
+
+def _split(stored: Mixtures, measure: Entropy) -> tuple[Array, Array]:
+    """Return G(E p) and E G(p) of each stored mixture, in one pass over members of an ensemble."""
+    value = partial(measure.value, check_input=False)
+    if not 0 < stored._n_members * stored.n_classes <= _MAX_BLOCK:
+        return value(stored.mean()), stored.expect(value)
+    predictive, aleatoric = np.empty((2, stored.n_mixtures))
+    for block, weights, members in stored._stacks():
+        exact = len(members[0]) > _MAX_SINGLE or not isinstance(measure, Separable)
+        points = members.astype(np.float64 if exact else members.dtype, copy=False)
+        values = value(points.reshape(-1, stored.n_classes)).reshape(weights.shape)
+        aleatoric[block] = np.einsum("ma,ma->m", weights, values)
+        mean = (weights[:, None].astype(points.dtype) @ points)[:, 0]
+        predictive[block] = value(mean.astype(np.float64, copy=False))
+    return predictive, aleatoric
+
+
+def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Array], Array]:
+    """Return E G(s / n) for a panel of n labels drawn from p: g becomes its Bernstein polynomial."""
+    size = check_integer(panel_size, "panel_size", minimum=1)
+    if kind != "mutual-information":
+        raise ValueError(f"`panel_size` must be left out unless kind='mutual-information', got kind={kind!r}.")
+    if not isinstance(measure, Separable):
+        raise ValueError(f"`panel_size` must be left out with {measure}, which is not a sum over classes.")
+    votes = np.arange(size + 1)
+    values = measure.component(votes / size)
+    log_ways = special.gammaln(size + 1) - special.gammaln(votes + 1) - special.gammaln(size - votes + 1)
+
+    def value(p: Array) -> Array:
+        x = np.minimum(p, 1)[..., None]  # rounding may leave a certain class a little above 1
+        logs = log_ways + special.xlogy(votes, x) + special.xlog1py(size - votes, -x)
+        return np.asarray((np.exp(logs) @ values).sum(axis=-1))
+
+    return value
+
+
+def _reverse_loss(stored: Mixtures, measure: Entropy) -> Array:
+    """Return E L(mean||p) for each stored mixture, with its mean repeated at every atom."""
+    means, losses = stored.mean(), np.empty(len(stored.weights))
+    for block in stored.blocks(stored.index):
+        mixture, atom, _ = stored.pairs(stored.index[block])
+        losses[atom] = measure.loss(means[block][mixture], stored.points_at(atom), check_input=False)
+    losses[stored.weights == 0] = 0  # an atom without mass has no say, even when its loss is infinite
+    return stored.average(losses)

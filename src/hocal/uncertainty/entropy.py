@@ -1,0 +1,448 @@
+"""Generalised entropies: concave functions of a label distribution, and the proper losses they induce.
+
+A concave G on the simplex measures how undecided a label distribution is. It induces the proper loss
+L(q||p) = G(p) + <grad G(p), q - p>, the expected penalty of predicting p when labels follow q, and the
+Bregman divergence D(q||p) = L(q||p) - G(q) >= 0 (spec 1.11). The paper calls L "the gradient of G", which
+holds only up to an additive constant (erratum E9), so every loss here is computed from the formula above.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from hocal._base.validation import check_array, check_choice, check_integer, check_number, check_simplex
+
+__all__ = ["Brier", "Custom", "Entropy", "Shannon", "Spherical", "Tsallis", "ZeroOne", "get_entropy"]
+
+_TINY = float(np.finfo(np.float32).tiny)  # vanishes next to a probability that matters, in float32 and float64
+_STEP = 1e-5  # of the one-sided three-point difference: truncation and round-off are both near 1e-10
+
+Array = NDArray[np.float64]
+
+
+class Entropy(ABC):
+    """Base of the generalised entropies; arrays are batched over leading axes, classes on the last.
+
+    Every method checks that its arguments are label distributions; `check_input=False` skips that for
+    arrays that were checked before.
+    """
+
+    name: ClassVar[str]
+
+    def value(self, p: ArrayLike, *, check_input: bool = True) -> Array:
+        """Return G(p), one number for each label distribution."""
+        return self._value(check_simplex(p, "p")) if check_input else self._value(np.asarray(p))
+
+    def gradient(self, p: ArrayLike, *, check_input: bool = True) -> Array:
+        """Return a (super)gradient of G at p, infinite where the slope is."""
+        return self._gradient(check_simplex(p, "p")) if check_input else self._gradient(np.asarray(p))
+
+    def loss(self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True) -> Array:
+        """Return L(truth||prediction), the expected loss of a prediction when labels follow `truth`."""
+        return self._loss(*self._pair(truth, prediction, check_input))
+
+    def divergence(self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True) -> Array:
+        """Return D(truth||prediction) = L(truth||prediction) - G(truth), the avoidable part of the loss."""
+        return self._divergence(*self._pair(truth, prediction, check_input))
+
+    def maximum(self, n_classes: int) -> float:
+        """Return the largest value G takes on `n_classes` classes, reached at the uniform distribution."""
+        n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        return float(self._value(np.full(n_classes, 1 / n_classes)))
+
+    def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
+        """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance, a concave function of the distance.
+
+        For the entropies of this module the extreme pair is a vertex and the point reached from it by
+        moving t = distance / 2 of its mass evenly to the other classes (spec 1.15; the paper's formula
+        holds for distances up to 1/2 of its own units only, errata E3 and E4).
+        """
+        n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        moved = np.minimum(_check_distance(distance) / 2, 1 - 1 / n_classes)[..., None]
+        others = np.broadcast_to(moved / (n_classes - 1), (*moved.shape[:-1], n_classes - 1))
+        return self._value(np.concatenate([1 - moved, others], axis=-1))
+
+    @abstractmethod
+    def _value(self, p: Array) -> Array: ...
+
+    @abstractmethod
+    def _gradient(self, p: Array) -> Array: ...
+
+    def _loss(self, truth: Array, prediction: Array) -> Array:
+        difference = truth - prediction
+        with np.errstate(invalid="ignore"):  # an infinite slope times no movement is no loss
+            terms = np.where(difference == 0, 0.0, self._gradient(prediction) * difference)
+        return np.asarray(self._value(prediction) + terms.sum(axis=-1))
+
+    def _divergence(self, truth: Array, prediction: Array) -> Array:
+        return self._loss(truth, prediction) - self._value(truth)
+
+    @staticmethod
+    def _pair(truth: ArrayLike, prediction: ArrayLike, check_input: bool) -> tuple[Array, Array]:
+        if not check_input:
+            return np.asarray(truth), np.asarray(prediction)
+        first = check_simplex(truth, "truth")
+        second = check_simplex(prediction, "prediction", n_classes=first.shape[-1])
+        try:
+            np.broadcast_shapes(first.shape, second.shape)
+        except ValueError as error:
+            raise ValueError(
+                f"`truth` and `prediction` must have shapes that fit together, got {first.shape} and {second.shape}."
+            ) from error
+        return first, second
+
+
+class Separable(Entropy):
+    """An entropy that is a sum over classes, G(p) = sum_j g(p_j); g is `component`."""
+
+    @abstractmethod
+    def component(self, x: Array) -> Array:
+        """Return g(x) for x in [0, 1], elementwise."""
+
+    def _value(self, p: Array) -> Array:
+        return _sum(self.component(p))
+
+
+@dataclass(frozen=True)
+class Shannon(Separable):
+    """Shannon entropy -sum_j p_j log p_j, with cross-entropy as loss and Kullback-Leibler divergence.
+
+    Parameters
+    ----------
+    base : float, optional
+        Base of the logarithm; nats by default, bits with ``base=2``.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import Shannon
+    >>> float(Shannon(base=2).value([0.5, 0.5]))
+    1.0
+    """
+
+    base: float | None = None
+    name: ClassVar[str] = "shannon"
+
+    def __post_init__(self) -> None:
+        if self.base is not None:
+            check_number(self.base, "base", minimum=1, strict=True)
+
+    @property
+    def _scale(self) -> float:
+        return 1.0 if self.base is None else 1 / math.log(self.base)
+
+    def component(self, x: Array) -> Array:
+        """Return -x log x, 0 at x = 0."""
+        terms = self._x_log_x(x)
+        terms *= -self._scale
+        terms += 0.0  # turns the -0.0 of a certain label into 0.0
+        return terms
+
+    def _value(self, p: Array) -> Array:
+        return -self._scale * _sum(self._x_log_x(p)) + 0.0
+
+    @staticmethod
+    def _x_log_x(x: Array) -> Array:
+        terms = np.asarray(x + _TINY)  # log 0 becomes finite; several times faster than a maximum
+        np.log(terms, out=terms)
+        terms *= x
+        return terms
+
+    def _gradient(self, p: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(-self._scale * (np.log(p) + 1))
+
+    def _loss(self, truth: Array, prediction: Array) -> Array:
+        return np.asarray(-self._scale * special.xlogy(truth, prediction).sum(axis=-1) + 0.0)
+
+    def _divergence(self, truth: Array, prediction: Array) -> Array:
+        return np.asarray(self._scale * special.rel_entr(truth, prediction).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Brier(Separable):
+    """Brier (Gini) entropy scale * (1 - ||p||^2); its divergence is the squared distance.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Factor; ``scale=2`` gives 4p(1-p) in the binary case, which peaks at 1.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import Brier
+    >>> float(Brier().divergence([1, 0], [0.5, 0.5]))
+    0.5
+    """
+
+    scale: float = 1.0
+    name: ClassVar[str] = "brier"
+
+    def __post_init__(self) -> None:
+        check_number(self.scale, "scale", minimum=0, strict=True)
+
+    def component(self, x: Array) -> Array:
+        """Return scale * x (1 - x)."""
+        return self.scale * (x * (1 - x))
+
+    def _gradient(self, p: Array) -> Array:
+        return -2 * self.scale * p
+
+    def _divergence(self, truth: Array, prediction: Array) -> Array:
+        return np.asarray(self.scale * np.square(truth - prediction).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Tsallis(Separable):
+    """Tsallis entropy (1 - sum_j p_j^order) / (order - 1), Brier at order 2 and Shannon in the limit 1.
+
+    Parameters
+    ----------
+    order : float, default=1.5
+        Positive and not 1.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import Tsallis
+    >>> float(Tsallis(order=2).value([0.5, 0.5]))
+    0.5
+    """
+
+    order: float = 1.5
+    name: ClassVar[str] = "tsallis"
+
+    def __post_init__(self) -> None:
+        check_number(self.order, "order", minimum=0, strict=True)
+        if self.order == 1:
+            raise ValueError("`order` must not be 1, where Tsallis entropy is Shannon's. Use Shannon().")
+
+    def component(self, x: Array) -> Array:
+        """Return (x - x^order) / (order - 1)."""
+        return np.asarray((x - x**self.order) / (self.order - 1))
+
+    def _gradient(self, p: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray((1 - self.order * p ** (self.order - 1)) / (self.order - 1))
+
+
+@dataclass(frozen=True)
+class ZeroOne(Entropy):
+    """Zero-one entropy 1 - max_j p_j, the error rate of the best single guess.
+
+    Ties share the gradient evenly, so that relabelling classes never changes a loss.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import ZeroOne
+    >>> float(ZeroOne().loss([0.25, 0.75], [1, 0]))
+    0.75
+    """
+
+    name: ClassVar[str] = "zero-one"
+
+    def _value(self, p: Array) -> Array:
+        return np.asarray(1 - p.max(axis=-1))
+
+    def _gradient(self, p: Array) -> Array:
+        best = (p == p.max(axis=-1, keepdims=True)).astype(np.float64)
+        return np.asarray(-best / best.sum(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Spherical(Entropy):
+    """Spherical entropy 1 - ||p||_2, which the spherical score induces.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import Spherical
+    >>> float(Spherical().value([0.6, 0.4]).round(4))
+    0.2789
+    """
+
+    name: ClassVar[str] = "spherical"
+
+    def _value(self, p: Array) -> Array:
+        return np.asarray(1 - np.linalg.norm(p, axis=-1))
+
+    def _gradient(self, p: Array) -> Array:
+        return np.asarray(-p / np.linalg.norm(p, axis=-1, keepdims=True))
+
+
+class Custom(Entropy):
+    """A concave function of your own, with or without its gradient.
+
+    Parameters
+    ----------
+    value : callable
+        Maps an array (..., n_classes) of label distributions to an array (...). Refused where it is
+        found not to be concave: random chords are tried once for each number of classes.
+    gradient : callable, optional
+        Maps (..., n_classes) to a gradient of the same shape. Without it, one-sided differences towards
+        each vertex are used; they stay inside the simplex and are accurate to about 1e-8 where G is
+        smooth, but finite where the true slope is infinite.
+    modulus : callable, optional
+        The modulus of continuity as a function of (l1 distance, n_classes). Without it, it is computed
+        on a grid for two classes; there is no safe general way for more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.uncertainty.entropy import Custom
+    >>> margin = Custom(lambda p: 1 - np.abs(p[..., 0] - p[..., 1]))
+    >>> float(margin.value([0.75, 0.25]))
+    0.5
+    """
+
+    name: ClassVar[str] = "custom"
+
+    def __init__(
+        self,
+        value: Callable[[Array], Array],
+        gradient: Callable[[Array], Array] | None = None,
+        modulus: Callable[[Array, int], Array] | None = None,
+    ) -> None:
+        self._function = value
+        self._derivative = gradient
+        self._continuity = modulus
+        self._concave: set[int] = set()  # numbers of classes for which chords were tried
+
+    def __repr__(self) -> str:
+        return f"Custom({getattr(self._function, '__name__', type(self._function).__name__)})"
+
+    def _value(self, p: Array) -> Array:
+        self._check(p.shape[-1])
+        return _call(self._function, p, "value", p.shape[:-1])
+
+    def _gradient(self, p: Array) -> Array:
+        self._check(p.shape[-1])
+        if self._derivative is not None:
+            return _call(self._derivative, p, "gradient", p.shape)
+        vertices = np.eye(p.shape[-1])
+        steps = [p[..., None, :] + s * (vertices - p[..., None, :]) for s in (_STEP, 2 * _STEP)]
+        start, near, far = (_call(self._function, x, "value", x.shape[:-1]) for x in (p[..., None, :], *steps))
+        return np.asarray((4 * near - 3 * start - far) / (2 * _STEP))
+
+    def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
+        """Return the modulus given by the user, or a grid upper bound for two classes."""
+        checked = _check_distance(distance)
+        self._check(check_integer(n_classes, "n_classes", minimum=2))
+        if self._continuity is not None:
+            return np.asarray(self._continuity(checked, n_classes), dtype=np.float64)
+        if n_classes != 2:
+            raise ValueError(
+                f"`modulus` must be given for a Custom entropy on more than two classes, got n_classes={n_classes}. "
+                "Pass Custom(value, modulus=function of (l1 distance, n_classes))."
+            )
+        return _binary_modulus(self._function, checked)
+
+    def _check(self, n_classes: int) -> None:
+        if n_classes not in self._concave:
+            _check_concave(self._function, n_classes)
+            self._concave.add(n_classes)
+
+
+def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy:
+    """Return an entropy given by name or as an object.
+
+    Parameters
+    ----------
+    entropy : str or Entropy
+        ``"shannon"``, ``"brier"``, ``"tsallis"``, ``"zero-one"``, ``"spherical"`` or an object.
+    base : float, optional
+        Base of Shannon's logarithm; only with ``"shannon"``.
+
+    Returns
+    -------
+    Entropy
+        The object to compute with.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import get_entropy
+    >>> get_entropy("shannon", base=2)
+    Shannon(base=2)
+    """
+    if base is not None and entropy != "shannon":
+        raise ValueError(f"`base` must be left out unless entropy='shannon', got base={base!r} with {entropy!r}.")
+    if isinstance(entropy, Entropy):
+        return entropy
+    kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical)}
+    check_choice(entropy, "entropy", kinds)
+    return Shannon(base) if entropy == "shannon" else kinds[entropy]()
+
+
+def _sum(terms: Array) -> Array:
+    """Sum over classes: a product with ones is several times faster than a sum over a short last axis."""
+    n_classes = terms.shape[-1]
+    return np.asarray((terms.reshape(-1, n_classes) @ np.ones(n_classes, terms.dtype)).reshape(terms.shape[:-1]))
+
+
+def _check_distance(distance: ArrayLike) -> Array:
+    array = check_array(distance, "distance")
+    if not array.min() >= 0:
+        raise ValueError(f"`distance` must be non-negative, got {array.min()}.")
+    return array
+
+
+def _call(function: Callable[[Array], Array], p: Array, name: str, shape: tuple[int, ...]) -> Array:
+    """Evaluate a user's function and check what it returns."""
+    result = np.asarray(function(p), dtype=np.float64)
+    if result.shape != shape:
+        raise ValueError(
+            f"`{name}` must map an array of shape {p.shape} to shape {shape}, got {result.shape}. "
+            "Work over the last axis only."
+        )
+    return result
+
+
+def _check_concave(function: Callable[[Array], Array], n_classes: int) -> None:
+    """Refuse a function that lies below one of many chords of the simplex."""
+    generator = np.random.default_rng(0)
+    ends = [generator.dirichlet(np.full(n_classes, a), size=(2, 500)) for a in (0.1, 1.0, 10.0)]
+    first, second = np.concatenate([*ends, np.stack([np.eye(n_classes), np.roll(np.eye(n_classes), 1, 0)])], axis=1)
+    shape = first.shape[:-1]
+    ends_values = [_call(function, end, "value", shape) for end in (first, second)]
+    if not np.isfinite(ends_values).all():
+        raise ValueError("`value` must be finite on the simplex, its boundary included, got NaN or infinity.")
+    for share in (0.5, 0.1):
+        chord = share * ends_values[0] + (1 - share) * ends_values[1]
+        gap = _call(function, share * first + (1 - share) * second, "value", shape) - chord
+        worst = int(np.argmin(gap))
+        if not gap[worst] >= -1e-9 * max(1.0, float(np.abs(chord).max())):
+            raise ValueError(
+                f"`value` must be concave, got {gap[worst]:.3g} below the chord between "
+                f"{first[worst].round(4).tolist()} and {second[worst].round(4).tolist()}. Negate or correct it."
+            )
+
+
+def _binary_modulus(function: Callable[[Array], Array], distance: Array, n_points: int = 2001) -> Array:
+    """Return a concave upper bound on the modulus for two classes from values on a grid.
+
+    Two points lie within half a step of grid points, at most one step farther apart, and between grid
+    points a concave function stays within its largest one-step rise: both are added.
+    """
+    x = np.linspace(0, 1, n_points)
+    values = _call(function, np.stack([x, 1 - x], axis=-1), "value", x.shape)
+    rises = [np.abs(values[lag:] - values[: n_points - lag]).max() for lag in range(n_points)]
+    largest = np.maximum.accumulate(rises)
+    majorant = least_concave_majorant(x, largest + largest[1])
+    return np.where(distance > 0, np.interp(np.minimum(distance / 2 + x[1], 1), x, majorant), 0.0)
+
+
+def least_concave_majorant(x: Array, y: Array) -> Array:
+    """Return the smallest concave function above the points (x, y), at each x (erratum E10)."""
+    hull: list[int] = []
+    for i in range(len(x)):
+        while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]) <= (y[i] - y[hull[-2]]) * (
+            x[hull[-1]] - x[hull[-2]]
+        ):
+            hull.pop()
+        hull.append(i)
+    return np.interp(x, x[hull], y[hull])

@@ -1,0 +1,207 @@
+"""Moments of the true mixture from label counts.
+
+A k-snapshot reveals the moments of a mixture up to order k, and nothing else (spec 1.8).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from hocal._base.validation import (
+    check_array,
+    check_dense_counts,
+    check_integer,
+    check_same_length,
+    check_weights,
+)
+
+__all__ = [
+    "CentralMoments",
+    "average_moments",
+    "binary_moments",
+    "central_moments",
+    "factorial_moments",
+    "snapshot_weights",
+]
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-12  # of a Bernstein sum and of a moment, relative to its largest term
+
+
+class CentralMoments(NamedTuple):
+    """Moments of a binary mixture about its mean.
+
+    Attributes
+    ----------
+    values : ndarray of shape (..., order)
+        Central moments of order 1, 2, ...; the first is 0.
+    feasible : ndarray of bool of shape (...)
+        False where an even moment is negative, so that no mixture has these moments.
+    """
+
+    values: Array
+    feasible: NDArray[np.bool_]
+
+
+def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
+    """Estimate prod_j p_j^a_j for each item from all its labels, without bias.
+
+    The estimate is prod_j (s_j)_{a_j} / (n)_{|a|} with falling factorials and the item's own total n
+    (spec 1.8): the chance that |a| of its labels, drawn in order, show the pattern a.
+
+    Parameters
+    ----------
+    counts : array-like or sparse array of shape (n_items, n_classes)
+        Label counts; totals may differ.
+    exponents : array-like of shape (n_classes,) or (n_moments, n_classes)
+        The exponents a; every item needs at least sum(a) labels.
+
+    Returns
+    -------
+    ndarray of shape (n_items,) or (n_items, n_moments)
+        One estimate an item and moment. Trust their average, not a single one.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.moments import factorial_moments
+    >>> factorial_moments([[1, 2], [0, 4]], [0, 2]).round(4).tolist()
+    [0.3333, 1.0]
+    """
+    powers = np.atleast_2d(_check_exponents(exponents))  # (n_moments, n_classes)
+    orders = powers.sum(axis=1)
+    checked = check_dense_counts(counts, n_classes=powers.shape[1])
+    totals = checked.sum(axis=1)
+    if orders.max() > totals.min():
+        row = int(np.argmin(totals))
+        raise ValueError(
+            f"`exponents` must sum to at most the labels of every item, got order {orders.max()} "
+            f"with {totals[row]} labels in row {row}. Lower the order, or drop items with fewer labels."
+        )
+    result = np.empty((len(checked), len(powers)))
+    for column, (power, order) in enumerate(zip(powers, orders, strict=True)):
+        used = np.flatnonzero(power)
+        hits = np.prod([_falling(checked[:, j], power[j]) for j in used], axis=0)
+        result[:, column] = hits / _falling(totals, order)
+    return result[:, 0] if np.ndim(exponents) == 1 else result
+
+
+def average_moments(counts: Any, exponents: ArrayLike, *, weights: ArrayLike | None = None) -> Any:
+    """Estimate E[prod_j p_j^a_j] over items, the average of `factorial_moments`.
+
+    Parameters
+    ----------
+    counts : array-like or sparse array of shape (n_items, n_classes)
+        Label counts; totals may differ.
+    exponents : array-like of shape (n_classes,) or (n_moments, n_classes)
+        The exponents a.
+    weights : array-like of shape (n_items,), optional
+        Weight, or multiplicity, of each row.
+
+    Returns
+    -------
+    float or ndarray of shape (n_moments,)
+        Unbiased for the mixture the items come from.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.moments import average_moments
+    >>> average_moments([[1, 2], [0, 4]], [[0, 1], [0, 2]]).round(4).tolist()
+    [0.8333, 0.6667]
+    """
+    each = factorial_moments(counts, exponents)
+    if weights is not None:
+        weights = check_weights(weights)
+        check_same_length(weights, each, ("weights", "counts"))
+    return np.average(each, axis=0, weights=weights)
+
+
+def binary_moments(counts: Any, order: int, *, weights: ArrayLike | None = None) -> Array:
+    """Estimate the moments m_1, ..., m_order of the second class's probability, m_i = E[C(s, i) / C(n, i)].
+
+    Parameters
+    ----------
+    counts : array-like or sparse array of shape (n_items, 2)
+        Label counts of two classes.
+    order : int
+        Highest moment.
+    weights : array-like of shape (n_items,), optional
+        Weight, or multiplicity, of each row.
+
+    Returns
+    -------
+    ndarray of shape (order,)
+        Unbiased; they may be infeasible, see `central_moments`.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.moments import binary_moments
+    >>> binary_moments([[1, 1]], 2).tolist()
+    [0.5, 0.0]
+    """
+    orders = np.arange(1, check_integer(order, "order", minimum=1) + 1)
+    return np.asarray(average_moments(counts, np.stack([0 * orders, orders], axis=-1), weights=weights))
+
+
+def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments:
+    """Return c_j = sum_i C(j, i) m_i (-m_1)^(j-i), the moments about the mean (the paper drops the sign, E1).
+
+    Parameters
+    ----------
+    moments : array-like of shape (..., order)
+        Raw moments m_1, m_2, ... on the last axis.
+    clip : bool, default=False
+        Replace negative even moments by 0; the flag still tells.
+
+    Returns
+    -------
+    CentralMoments
+        Values and whether they are feasible.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.moments import central_moments
+    >>> central_moments([0.5, 0.0])  # what two labels, one of each class, suggest
+    CentralMoments(values=array([ 0.  , -0.25]), feasible=np.False_)
+    """
+    raw = check_array(moments, "moments")
+    raw = np.concatenate([np.ones((*raw.shape[:-1], 1)), raw], axis=-1)  # m_0 = 1
+    values = np.empty_like(raw[..., 1:])
+    for j in range(1, raw.shape[-1]):
+        i = np.arange(j + 1)
+        values[..., j - 1] = (special.comb(j, i) * raw[..., : j + 1] * (-raw[..., 1:2]) ** (j - i)).sum(axis=-1)
+    even = values[..., 1::2]
+    feasible: Any = (even >= -_ROUNDING).all(axis=-1)  # NumPy's stubs call a 0-d result a scalar
+    if clip:
+        values[..., 1::2] = np.maximum(even, 0)
+    return CentralMoments(values, feasible)
+
+
+def snapshot_weights(moments: ArrayLike) -> Array:
+    """Return the snapshot distribution P(s_1 = i), i = 0..k, with the given moments m_1, ..., m_k (spec 1.8)."""
+    raw = np.append(1.0, check_array(moments, "moments", ndim=1))
+    k = len(raw) - 1
+    rest = np.arange(k + 1)
+    terms = [special.comb(k - i, rest[: k - i + 1]) * (-1.0) ** rest[: k - i + 1] @ raw[i:] for i in range(k + 1)]
+    return np.asarray(special.comb(k, rest) * terms)
+
+
+def _falling(base: NDArray[np.int64], order: int) -> Array:
+    """Return base (base - 1) ... (base - order + 1)."""
+    result = np.ones(len(base))
+    for lost in range(order):
+        result *= base - lost
+    return result
+
+
+def _check_exponents(exponents: ArrayLike) -> NDArray[np.int64]:
+    array = check_array(exponents, "exponents")
+    if array.ndim > 2 or array.ndim == 0 or (array < 0).any() or (array != np.floor(array)).any():
+        raise ValueError(
+            f"`exponents` must be whole numbers of shape (n_classes,) or (n_moments, n_classes), got {exponents!r}."
+        )
+    return array.astype(np.int64)

@@ -1,0 +1,367 @@
+"""Snapshots: the labels of an item as a vector of counts over the classes.
+
+A k-snapshot is a count vector that sums to k; Y^(k) is the set of all of them. Items may have different
+numbers of labels. Everything here is vectorised over items: the loops run over classes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse, special
+
+from hocal._base.validation import (
+    Counts,
+    check_counts,
+    check_dense_counts,
+    check_integer,
+    check_random_state,
+    check_simplex,
+    check_whole,
+)
+
+__all__ = [
+    "Compressed",
+    "SubSnapshots",
+    "compress",
+    "draw_labels",
+    "draw_snapshots",
+    "enumerate_snapshots",
+    "log_multiplicity",
+    "n_snapshots",
+    "rank_snapshots",
+    "sub_snapshots",
+]
+
+MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
+_CODE_LIMIT = 2**62
+
+IntArray = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+
+class Compressed(NamedTuple):
+    """Distinct rows of a count matrix, in lexicographic order when the matrix is dense."""
+
+    unique: Counts  #: (n_distinct, n_classes)
+    multiplicity: IntArray  #: (n_distinct,) how often each occurs
+    inverse: NDArray[np.intp]  #: (n_items,) the row of `unique` that equals each item
+
+
+class SubSnapshots(NamedTuple):
+    """All k-snapshots contained in each item's labels, with their hypergeometric probabilities."""
+
+    items: NDArray[np.intp]  #: (n_rows,) the item a row belongs to, ascending
+    snapshots: IntArray  #: (n_rows, n_classes)
+    probabilities: Array  #: (n_rows,) they sum to 1 for each item
+
+
+def n_snapshots(k: int, n_classes: int) -> int:
+    """Return |Y^(k)| = C(k + n_classes - 1, n_classes - 1), the number of k-snapshots.
+
+    Parameters
+    ----------
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+
+    Returns
+    -------
+    int
+        The exact count, however large.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import n_snapshots
+    >>> [n_snapshots(k, 10) for k in (1, 2, 3, 4, 5, 10)]
+    [10, 55, 220, 715, 2002, 92378]
+    """
+    k = check_integer(k, "k", minimum=0)
+    return math.comb(k + check_integer(n_classes, "n_classes", minimum=2) - 1, n_classes - 1)
+
+
+def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS) -> IntArray:
+    """List Y^(k), one snapshot a row, in lexicographic order.
+
+    Parameters
+    ----------
+    k : int
+        Number of labels.
+    n_classes : int
+        Number of label classes.
+    max_size : int, default=1_000_000
+        Refuse to list more snapshots than this.
+
+    Returns
+    -------
+    ndarray of shape (n_snapshots(k, n_classes), n_classes)
+        The snapshots.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import enumerate_snapshots
+    >>> enumerate_snapshots(2, 2).tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    size = n_snapshots(k, n_classes)
+    if size > check_integer(max_size, "max_size", minimum=1):
+        raise ValueError(
+            f"`k` must give at most {max_size} snapshots, got {size} for k={k} and {n_classes} classes. "
+            "Use a smaller k, merge classes, or raise max_size."
+        )
+    return _bounded_compositions(np.full((1, n_classes), k, dtype=np.int64), k, max_size)[1]
+
+
+def rank_snapshots(counts: Any) -> IntArray:
+    """Return the row of `enumerate_snapshots` that each count vector has, without listing Y^(k).
+
+    Parameters
+    ----------
+    counts : array of shape (n_items, n_classes)
+        Count vectors; each is ranked among those with its own total.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        Ranks from 0 to n_snapshots - 1.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import enumerate_snapshots, rank_snapshots
+    >>> rank_snapshots(enumerate_snapshots(2, 3)).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    checked = check_dense_counts(counts, minimum_total=0)
+    remaining, rank = checked.sum(axis=1), np.zeros(len(checked), dtype=np.int64)
+    for j, later in enumerate(range(checked.shape[1] - 1, 0, -1)):
+        table = np.array([math.comb(r + later, later) for r in range(int(remaining.max()) + 1)], dtype=object)
+        if table[-1] >= _CODE_LIMIT:
+            raise ValueError(f"`counts` must have a rank below 2**62, got {table[-1]} snapshots. Use fewer labels.")
+        sizes = table.astype(np.int64)
+        # Snapshots with a smaller count here: a hockey-stick sum over that count.
+        rank += sizes[remaining] - sizes[remaining - checked[:, j]]
+        remaining = remaining - checked[:, j]
+    return rank
+
+
+def draw_labels(probabilities: ArrayLike, k: int, *, random_state: Any = None) -> IntArray:
+    """Draw k independent labels for each item from its label distribution.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items, n_classes)
+        Label distributions; a sum that strays from 1 by rounding is divided out.
+    k : int
+        Number of labels an item.
+    random_state : int, Generator or None
+        Seed or source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Count vectors with sum k.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import draw_labels
+    >>> draw_labels([[0.5, 0.5], [1.0, 0.0]], 4, random_state=0).sum(axis=1).tolist()
+    [4, 4]
+    """
+    p = check_simplex(probabilities, ndim=2)
+    k = check_integer(k, "k", minimum=1)
+    return check_random_state(random_state).multinomial(k, p / p.sum(axis=1, keepdims=True))
+
+
+def draw_snapshots(counts: Any, k: int, *, replace: bool = False, random_state: Any = None) -> IntArray:
+    """Draw k of each item's labels at random.
+
+    Parameters
+    ----------
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Label counts; without replacement each item needs at least k labels.
+    k : int
+        Number of labels to draw.
+    replace : bool, default=False
+        Whether a label may be drawn twice; without, this is thinning by sampling.
+    random_state : int, Generator or None
+        Seed or source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Count vectors with sum k.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import draw_snapshots
+    >>> draw_snapshots([[3, 0], [0, 7]], 2, random_state=0).tolist()
+    [[2, 0], [0, 2]]
+    """
+    k = check_integer(k, "k", minimum=1)
+    checked = check_dense_counts(counts, minimum_total=1 if replace else k)
+    generator = check_random_state(random_state)
+    if replace:
+        return generator.multinomial(k, checked / checked.sum(axis=1, keepdims=True))
+    others, wanted, drawn = checked.sum(axis=1), np.full(len(checked), k), np.empty_like(checked)
+    for j in range(checked.shape[1]):
+        others = others - checked[:, j]
+        drawn[:, j] = generator.hypergeometric(checked[:, j], others, wanted)
+        wanted = wanted - drawn[:, j]
+    return drawn
+
+
+def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnapshots:
+    """Thin each item to k labels exactly: every k-snapshot its labels contain, with its probability.
+
+    The probability of s' given s with n labels is prod_j C(s_j, s'_j) / C(n, k) (spec 1.3), so an item
+    counts with its whole distribution instead of one random draw: same mean, less variance.
+
+    Parameters
+    ----------
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Label counts, at least k in each row.
+    k : int
+        Number of labels to keep.
+    max_size : int, default=20_000_000
+        Refuse to list more rows than this.
+
+    Returns
+    -------
+    SubSnapshots
+        Items, snapshots and probabilities, one row for each (item, snapshot).
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import sub_snapshots
+    >>> thinned = sub_snapshots([[2, 1]], 2)
+    >>> thinned.snapshots.tolist(), thinned.probabilities.round(3).tolist()
+    ([[1, 1], [2, 0]], [0.667, 0.333])
+    """
+    k = check_integer(k, "k", minimum=1)
+    max_size = check_integer(max_size, "max_size", minimum=1)
+    checked = check_dense_counts(counts, minimum_total=k)
+    # Only classes with labels matter: move them to the front, in order, and forget the others.
+    order = np.argsort(checked == 0, axis=1, kind="stable")[:, : int((checked > 0).sum(axis=1).max())]
+    present = np.take_along_axis(checked, order, axis=1)
+    items, kept = _bounded_compositions(present, k, max_size)
+    ways = _log_choose(present[items], kept).sum(axis=1) - _log_choose(checked.sum(axis=1), k)[items]
+    snapshots = np.zeros((len(items), checked.shape[1]), dtype=np.int64)
+    np.put_along_axis(snapshots, order[items], kept, axis=1)
+    return SubSnapshots(items, snapshots, np.exp(ways))
+
+
+def compress(counts: Any) -> Compressed:
+    """Return the distinct rows of a count matrix with their multiplicities.
+
+    Rows are turned into integers whose order is the lexicographic order of the rows, which sorts many
+    times faster than the rows themselves. Where the integers would overflow, they are replaced by their
+    ranks and the encoding goes on, so the result is exact for any number of classes.
+
+    Parameters
+    ----------
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Label counts.
+
+    Returns
+    -------
+    Compressed
+        Distinct rows in the input's format, multiplicities, and each item's distinct row.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.snapshots import compress
+    >>> packed = compress([[0, 2], [1, 1], [0, 2]])
+    >>> packed.unique.tolist(), packed.multiplicity.tolist()
+    ([[0, 2], [1, 1]], [2, 1])
+    """
+    checked = check_counts(counts, minimum_total=0)
+    codes = _encode(checked if isinstance(checked, np.ndarray) else _padded_entries(checked))
+    first, inverse, multiplicity = _group(codes)
+    return Compressed(checked[first], multiplicity, inverse)
+
+
+def log_multiplicity(counts: ArrayLike) -> Array:
+    """Return the log of the number of orders in which each snapshot's labels can arrive, k! / prod_j s_j!.
+
+    Parameters
+    ----------
+    counts : array of shape (..., n_classes)
+        Count vectors.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Natural logarithms of the multinomial coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.uncertainty.snapshots import log_multiplicity
+    >>> float(np.exp(log_multiplicity([2, 1])).round())
+    3.0
+    """
+    array = check_whole(counts, "counts")
+    return np.asarray(special.gammaln(array.sum(axis=-1) + 1) - special.gammaln(array + 1).sum(axis=-1))
+
+
+def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[NDArray[np.intp], IntArray]:
+    """List all count vectors with sum k below each row of `bounds`, by extending them class by class."""
+    rows, chosen = np.arange(len(bounds)), np.empty((len(bounds), 0), dtype=np.int64)
+    left, later = np.full(len(bounds), k), bounds.sum(axis=1)
+    for j in range(bounds.shape[1]):
+        later = later - bounds[:, j]  # labels available in the classes that follow
+        low = np.maximum(left - later[rows], 0)
+        choices = np.minimum(bounds[rows, j], left) - low + 1
+        if choices.sum() > max_size:
+            raise ValueError(
+                f"`k` must give at most {max_size} sub-snapshots, got {choices.sum()} or more for k={k}. "
+                "Use a smaller k, draw at random with draw_snapshots, or raise max_size."
+            )
+        parent = np.repeat(np.arange(len(rows)), choices)
+        offset = np.arange(len(parent)) - np.repeat(np.cumsum(choices) - choices, choices)
+        column = low[parent] + offset
+        rows, chosen = rows[parent], np.concatenate([chosen[parent], column[:, None]], axis=1)
+        left = left[parent] - column
+    return rows, chosen
+
+
+def _encode(matrix: IntArray) -> IntArray:
+    """Return integers that order like the rows of a non-negative matrix."""
+    codes, span = np.zeros(len(matrix), dtype=np.int64), 1
+    for column, largest in zip(matrix.T, matrix.max(axis=0).tolist(), strict=True):
+        if span * (largest + 1) >= _CODE_LIMIT:
+            distinct, codes = np.unique(codes, return_inverse=True)
+            span = len(distinct)
+        codes = codes * (largest + 1) + column
+        span *= largest + 1
+    return codes
+
+
+def _group(codes: IntArray) -> tuple[NDArray[np.intp], NDArray[np.intp], IntArray]:
+    """Return where each distinct code comes first, the rank of every code, and how often each occurs."""
+    if int(codes.max(initial=0)) > 4 * len(codes):
+        _, first, inverse, counts = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+        return first, inverse, counts.astype(np.int64)
+    tally = np.bincount(codes)  # few possible codes: counting takes a fifth of the time of sorting
+    seen = tally > 0
+    first = np.empty(len(tally), dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal codes the last one written stays
+    return first[seen], (np.cumsum(seen) - 1)[codes], tally[seen]
+
+
+def _padded_entries(matrix: sparse.csr_array) -> IntArray:
+    """Return each row's (class, count) entries side by side, padded with zeros to the longest row."""
+    lengths = np.diff(matrix.indptr)
+    place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    entries = np.zeros((len(lengths), max(int(lengths.max()), 1), 2), dtype=np.int64)
+    entries[row, place, 0], entries[row, place, 1] = matrix.indices + 1, matrix.data
+    return entries.reshape(len(lengths), -1)
+
+
+def _log_choose(n: NDArray[Any], r: Any) -> Array:
+    return np.asarray(special.gammaln(n + 1) - special.gammaln(np.asarray(r) + 1) - special.gammaln(n - r + 1))

@@ -1,0 +1,317 @@
+"""Bad input is refused with a message that names the argument, the rule and the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hocal import Mixtures
+from hocal._base.validation import (
+    check_array,
+    check_cells,
+    check_choice,
+    check_counts,
+    check_dense_counts,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_random_state,
+    check_same_length,
+    check_simplex,
+    check_weights,
+    label_totals,
+)
+
+OBJECTS = np.array([[1, None]], dtype=object)
+
+
+def refused(text: str) -> Any:
+    """Expect a ValueError with exactly these words."""
+    return pytest.raises(ValueError, match=re.escape(text))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param([], "`a` must not be empty, got shape (0,).", id="empty"),
+        pytest.param(OBJECTS, "`a` must be an array of numbers, got dtype object.", id="objects"),
+        pytest.param(["x", "y"], "`a` must be an array of numbers, got dtype <U1.", id="strings"),
+        pytest.param([1j], "`a` must be an array of numbers, got dtype complex128.", id="complex"),
+        pytest.param(None, "`a` must be an array of numbers, got dtype object.", id="none"),
+    ],
+)
+def test_an_array_of_no_numbers_is_refused(values: Any, message: str) -> None:
+    with refused(message):
+        check_array(values, "a")
+
+
+def test_wrong_number_of_dimensions_is_refused() -> None:
+    with refused("`a` must have 2 dimensions, got shape (3,)."):
+        check_array([1, 2, 3], "a", ndim=2)
+
+
+def test_one_dimension_is_written_in_the_singular() -> None:
+    with refused("`a` must have 1 dimension, got shape (1, 2)."):
+        check_array([[1, 2]], "a", ndim=1)
+
+
+def test_rows_of_different_length_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"`probabilities` must .* rows of different lengths"):
+        Mixtures.from_points([[0.5, 0.5], [1.0]])
+
+
+def test_counts_with_rows_of_different_length_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"`counts` must .* rows of different lengths"):
+        Mixtures.from_snapshots([[1, 2], [3]])
+
+
+def test_integers_become_floats() -> None:
+    assert check_array([1, 0], "a").dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        pytest.param([[0.5, 0.5], [1.5, -0.5]], "`p` must be non-negative numbers, got -0.5 in row 1.", id="negative"),
+        pytest.param([[0.5, 0.5], [np.nan, 1]], "`p` must be non-negative numbers, got nan in row 1.", id="nan"),
+        pytest.param([[np.inf, 0.5]], "`p` must sum to 1 over the classes, got inf in row 0.", id="infinite"),
+        pytest.param([[0.5, 0.5], [0.2, 0.3]], "`p` must sum to 1 over the classes, got 0.5 in row 1.", id="sum"),
+        pytest.param([[1.0]], "`p` must have at least two classes on its last axis, got shape (1, 1).", id="one class"),
+        pytest.param(1.0, "`p` must have at least two classes on its last axis, got shape ().", id="scalar"),
+        pytest.param(np.full((1, 2, 2), -1.0), "`p` must be non-negative numbers, got -1 at index (0, 0, 0).", id="3d"),
+    ],
+)
+def test_what_is_no_label_distribution_is_refused(p: Any, message: str) -> None:
+    with refused(message):
+        check_simplex(p, "p")
+
+
+def test_a_single_distribution_with_a_wrong_sum_is_refused() -> None:
+    with refused("`p` must sum to 1 over the classes, got 0.9. Normalise it first."):
+        check_simplex([0.5, 0.4], "p")
+
+
+def test_a_distribution_over_other_classes_is_refused() -> None:
+    with refused("`p` must have 3 classes on its last axis, got 2."):
+        check_simplex([0.5, 0.5], "p", n_classes=3)
+
+
+def test_float32_probabilities_of_many_classes_are_summed_exactly() -> None:
+    """In float32 their sum strays by 1.7e-5."""
+    check_simplex(np.full((2, 100_000), 1e-5, dtype=np.float32), keep_single=True)
+
+
+@pytest.mark.parametrize(("value", "rule"), [(-0.5, "be non-negative numbers"), (0.25, "sum to 1 over the classes")])
+def test_what_is_wrong_far_down_is_found(value: float, rule: str) -> None:
+    p = np.full((200_000, 2), 0.5)
+    p[150_000, 1] = value
+    with refused(f"`p` must {rule}, got {-0.5 if value < 0 else 0.75} in row 150000."):
+        check_simplex(p, "p")
+
+
+def test_float32_softmax_over_a_thousand_classes_is_accepted() -> None:
+    logits = np.random.default_rng(0).normal(scale=5, size=(200, 1000)).astype(np.float32)
+    exponentials = np.exp(logits)
+    softmax = exponentials / exponentials.sum(axis=1, keepdims=True)
+
+    assert check_simplex(softmax).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        pytest.param([0.5, -0.5], "`weights` must be finite and non-negative, got -0.5 in row 1.", id="negative"),
+        pytest.param([np.nan, 1], "`weights` must be finite and non-negative, got nan in row 0.", id="nan"),
+        pytest.param([1, np.inf], "`weights` must be finite and non-negative, got inf in row 1.", id="infinite"),
+        pytest.param([[1.0]], "`weights` must have 1 dimension, got shape (1, 1).", id="matrix"),
+    ],
+)
+def test_bad_weights_are_refused(weights: Any, message: str) -> None:
+    with refused(message):
+        check_weights(weights)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        pytest.param([[1, 1], [3, -2]], "`counts` must be non-negative, got -2 in row 1.", id="negative"),
+        pytest.param([[1, 1], [1, 0.5]], "`counts` must be whole numbers, got 0.5 in row 1.", id="fraction"),
+        pytest.param([[1, np.nan]], "`counts` must be whole numbers, got nan in row 0.", id="nan"),
+        pytest.param([[1, np.inf]], "`counts` must be whole numbers, got inf in row 0.", id="infinite"),
+        pytest.param(OBJECTS, "`counts` must be an array of numbers, got dtype object.", id="objects"),
+        pytest.param([["a", "b"]], "`counts` must be an array of numbers, got dtype <U1.", id="strings"),
+        pytest.param(
+            [1, 2], "`counts` must have shape (n_items, n_classes) with at least two classes, got (2,).", id="1d"
+        ),
+        pytest.param([[1], [2]], "`counts` must have shape (n_items, n_classes) with at least two", id="one class"),
+        pytest.param(
+            [], "`counts` must have shape (n_items, n_classes) with at least two classes, got (0,).", id="empty"
+        ),
+        pytest.param(np.zeros((0, 3)), "`counts` must hold at least one item, got shape (0, 3).", id="no items"),
+        pytest.param(
+            [[1, 1], [0, 0]], "`counts` must have at least 1 label in each row, got 0 in row 1.", id="no label"
+        ),
+    ],
+)
+def test_what_is_no_count_matrix_is_refused(counts: Any, message: str) -> None:
+    with refused(message):
+        Mixtures.from_snapshots(counts)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        pytest.param(np.zeros((0, 3)), "`counts` must hold at least one item, got shape (0, 3).", id="no items"),
+        pytest.param([[1, 0, 0], [0, 0, 0]], "at least 1 label in each row, got 0 in row 1.", id="no label"),
+        pytest.param([[-1, 0, 0], [0, 0, 1]], "`counts` must be non-negative, got -1 in row 0.", id="negative"),
+    ],
+)
+def test_sparse_counts_meet_the_same_rules(counts: Any, message: str) -> None:
+    with refused(message):
+        check_counts(sparse.csr_array(np.asarray(counts)))
+
+
+def test_the_row_of_a_bad_sparse_count_is_named() -> None:
+    with refused("`counts` must be whole numbers, got 0.5 in row 2."):
+        check_counts(sparse.csr_array(np.array([[0, 1, 0], [1, 1, 0], [1, 0, 0.5]])))
+
+
+def test_counts_beyond_int64_are_refused() -> None:
+    with pytest.raises(ValueError, match="`counts` must"):
+        check_counts(np.array([[1, 2**64 - 1]], dtype=np.uint64), minimum_total=0)
+
+
+def test_floats_beyond_int64_are_refused() -> None:
+    with pytest.raises(ValueError, match="`counts` must"):
+        check_counts([[1, 2e30]])
+
+
+def test_too_few_labels_name_the_row_and_the_remedy() -> None:
+    with refused("at least 3 labels in each row, got 2 in row 1. Drop such items, or ask for fewer labels."):
+        check_counts([[2, 1], [1, 1]], minimum_total=3)
+
+
+def test_counts_of_other_classes_are_refused() -> None:
+    with refused("`votes` must have 3 classes (columns), got 2."):
+        check_counts([[1, 1]], "votes", n_classes=3)
+
+
+def test_whole_floats_are_counts() -> None:
+    assert check_counts([[1.0, 2.0]]).dtype == np.int64
+
+
+def test_booleans_are_counts() -> None:
+    assert check_dense_counts([[True, False]]).tolist() == [[1, 0]]
+
+
+def test_repeated_sparse_entries_are_added() -> None:
+    votes = sparse.coo_array(([1, 1, 1], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+
+    assert check_dense_counts(votes).tolist() == [[0, 2], [1, 0]]
+
+
+def test_adding_repeated_entries_leaves_the_input_alone() -> None:
+    votes = sparse.csr_array((np.array([1, 1]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
+    check_counts(votes)
+
+    assert votes.nnz == 2
+
+
+def test_totals_of_sparse_counts_equal_those_of_dense_counts() -> None:
+    counts = np.random.default_rng(0).integers(1, 5, (7, 3))
+
+    assert label_totals(sparse.csr_array(counts)).tolist() == counts.sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        pytest.param([0], "`cells` must hold one number for each of 2 items, got shape (1,).", id="short"),
+        pytest.param([0, -1], "`cells` must be non-negative, got -1 in row 1.", id="negative"),
+        pytest.param([0, 0.5], "`cells` must be whole numbers, got 0.5 in row 1.", id="fraction"),
+        pytest.param([0, 3], "`cells` must be below 3, got 3 in row 1.", id="too large"),
+        pytest.param(["a", "b"], "`cells` must be an array of numbers, got dtype <U1.", id="strings"),
+    ],
+)
+def test_bad_cells_are_refused(cells: Any, message: str) -> None:
+    with refused(message):
+        check_cells(cells, 2, n_cells=3)
+
+
+@pytest.mark.parametrize("value", [0, -3, 2.0, True, np.True_, "2", None, np.nan])
+def test_only_integers_in_range_are_integers(value: Any) -> None:
+    with refused(f"`k` must be an integer of at least 1, got {value!r}."):
+        check_integer(value, "k", minimum=1)
+
+
+def test_an_integer_above_its_maximum_is_refused_with_the_reason() -> None:
+    with refused("`j` must be an integer from 1 to 2, got 3. Labels can be removed, not added."):
+        check_integer(3, "j", minimum=1, maximum=2, why="Labels can be removed, not added.")
+
+
+def test_numpy_integers_are_integers() -> None:
+    assert check_integer(np.uint8(3), "k", minimum=1) == 3
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.1, np.nan, np.inf, "0.5", None])
+def test_only_numbers_between_zero_and_one_are_fractions(value: Any) -> None:
+    with refused(f"`delta` must lie strictly between 0 and 1, got {value!r}."):
+        check_fraction(value, "delta")
+
+
+def test_numpy_floats_are_fractions() -> None:
+    assert check_fraction(np.float32(0.5), "delta") == 0.5
+
+
+@pytest.mark.parametrize("value", [-0.5, np.nan, True, "1", None])
+def test_only_numbers_in_range_are_numbers(value: Any) -> None:
+    with refused(f"`x` must be a number at least 0, got {value!r}."):
+        check_number(value, "x", minimum=0)
+
+
+def test_a_strict_minimum_is_excluded() -> None:
+    with refused("`x` must be a number greater than 0, got 0."):
+        check_number(0, "x", minimum=0, strict=True)
+
+
+def test_a_number_above_its_maximum_is_refused() -> None:
+    with refused("`x` must be a number at least 0 and at most 2, got 3."):
+        check_number(3, "x", minimum=0, maximum=2)
+
+
+def test_a_number_at_its_bounds_is_accepted() -> None:
+    assert [check_number(x, "x", minimum=0, maximum=2) for x in (0, 2)] == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("value", ["c", 3, None, ["a"]])
+def test_a_wrong_choice_lists_the_options(value: Any) -> None:
+    with refused(f"`kind` must be one of 'a', 'b', got {value!r}."):
+        check_choice(value, "kind", ("a", "b"))
+
+
+def test_arguments_about_different_items_are_refused() -> None:
+    with refused("`p` and `counts` must describe the same items, got 2 and 3 rows."):
+        check_same_length(np.ones((2, 2)), sparse.csr_array(np.ones((3, 2))), ("p", "counts"))
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 1.5])
+def test_a_bad_seed_is_refused(seed: Any) -> None:
+    with refused(f"`random_state` must be None, a non-negative integer or a numpy Generator, got {seed!r}."):
+        check_random_state(seed)
+
+
+def test_a_generator_is_used_as_it_is() -> None:
+    generator = np.random.default_rng(3)
+
+    assert check_random_state(generator) is generator
+
+
+@pytest.mark.parametrize("constructor", [Mixtures.from_points, Mixtures.from_vertices])
+def test_constructors_name_the_argument_they_refuse(constructor: Callable[[Any], Mixtures]) -> None:
+    with refused("`probabilities` must sum to 1 over the classes, got 1.1 in row 0. Normalise it first."):
+        constructor([[0.5, 0.6]])

@@ -1,0 +1,304 @@
+"""What a certificate says, about which cells, and in which words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+
+import hocal
+from hocal import Mixtures, TopLabelPartition
+from hocal.cells.partitions import CellLayout
+from hocal.cells.statistics import CellStatistics, align_counts
+from hocal.guarantees.bounds import epsilon_bound
+from hocal.guarantees.cell_uncertainty import Advice, Sample, advise, cell_intervals, estimator_sizes
+from hocal.guarantees.certificates import Certificate, certify
+
+EVERY = [
+    (quantity, entropy) for quantity in ("predictive", "aleatoric", "epistemic") for entropy in ("shannon", "brier")
+]
+
+
+def statistics_of(counts: Any, cells: NDArray[np.int64], n_cells: int) -> CellStatistics:
+    """Cells of one level; the classes are already in order of falling prediction."""
+    n_classes = counts.shape[1]
+    p = np.tile(np.arange(n_classes, 0, -1) / (n_classes * (n_classes + 1) / 2), (counts.shape[0], 1))
+    layout = CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
+    return CellStatistics.from_items(p, counts, cells, layout)
+
+
+def world(k: int | list[int] = 5, *, n_items: int = 400, n_classes: int = 3, seed: int = 0) -> CellStatistics:
+    """Four filled cells and an empty one."""
+    generator = np.random.default_rng(seed)
+    totals = generator.choice(np.atleast_1d(k), n_items)
+    counts = generator.multinomial(totals, generator.dirichlet(np.r_[2, np.full(n_classes - 1, 0.5)], n_items))
+    return statistics_of(counts, np.arange(n_items) % 4, 5)
+
+
+def empirical(statistics: CellStatistics) -> Mixtures:
+    rows = np.repeat(np.arange(len(statistics.observed.cells)), statistics.observed.multiplicity)
+    counts, cells = statistics.observed.counts[rows], statistics.observed.cells[rows]
+    return Mixtures.from_snapshots(counts, cells, n_cells=statistics.n_cells).stored()
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    statistics = world()
+    return certify(statistics, empirical(statistics))
+
+
+@pytest.mark.parametrize(("quantity", "entropy"), EVERY)
+def test_intervals_lie_inside_the_possible_range(certificate: Certificate, quantity: str, entropy: str) -> None:
+    lower, upper = certificate.interval(quantity, entropy)
+    largest = {"shannon": np.log(3), "brier": 2 / 3}[entropy]
+
+    assert (lower[:4] >= 0).all()
+    assert (lower[:4] <= upper[:4]).all()
+    assert (upper[:4] <= largest + 1e-12).all()
+
+
+@pytest.mark.parametrize(("quantity", "entropy"), EVERY)
+def test_a_cell_without_items_has_no_interval(certificate: Certificate, quantity: str, entropy: str) -> None:
+    lower, upper = certificate.interval(quantity, entropy)
+
+    assert np.isnan([lower[4], upper[4], certificate.epsilon[4], certificate.set_coverage[4]]).all()
+    assert certificate.vacuous(quantity, entropy)[4]
+    assert not certificate.inside(quantity, entropy)[4]
+
+
+def test_all_cells_at_once_cost_wider_intervals(certificate: Certificate) -> None:
+    statistics = world()
+    wider = certify(statistics, empirical(statistics), simultaneous=True)
+
+    for quantity, entropy in EVERY:
+        (lower, upper), (low, high) = certificate.interval(quantity, entropy), wider.interval(quantity, entropy)
+        assert (low[:4] <= lower[:4] + 1e-9).all()
+        assert (high[:4] >= upper[:4] - 1e-9).all()
+
+
+def test_higher_confidence_costs_wider_intervals(certificate: Certificate) -> None:
+    statistics = world()
+    lower, upper = certify(statistics, empirical(statistics), confidence=0.999).interval("aleatoric")
+
+    assert (upper - lower)[:4].min() > (certificate.interval("aleatoric")[1] - certificate.interval("aleatoric")[0])[
+        :4
+    ].max() * 0.9
+
+
+def test_a_certificate_does_not_depend_on_the_order_of_the_items() -> None:
+    statistics = world()
+    observed = statistics.observed
+    rows = np.random.default_rng(1).permutation(np.repeat(np.arange(len(observed.cells)), observed.multiplicity))
+    shuffled = statistics_of(np.asarray(observed.counts)[rows], observed.cells[rows], 5)
+
+    first, second = (certify(each, empirical(each)) for each in (statistics, shuffled))
+
+    for quantity, entropy in EVERY:
+        np.testing.assert_array_equal(first.interval(quantity, entropy), second.interval(quantity, entropy))
+
+
+def test_sparse_counts_give_the_same_certificate() -> None:
+    dense = world()
+    observed = dense.observed
+    rows = np.repeat(np.arange(len(observed.cells)), observed.multiplicity)
+    counts = sparse.csr_array(np.asarray(observed.counts)[rows])
+    thin = statistics_of(counts, observed.cells[rows], 5)
+
+    first, second = (certify(each, empirical(dense)).interval("aleatoric")[1] for each in (dense, thin))
+
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
+def test_an_estimate_outside_its_interval_is_flagged_and_kept() -> None:
+    statistics = world()
+    torn = Mixtures.from_points(np.full((5, 3), 1 / 3))
+    certificate = certify(statistics, torn)
+
+    assert not certificate.inside("aleatoric").any()
+    assert certificate.estimate("aleatoric") == pytest.approx(np.full(5, np.log(3)))
+    assert "!1.099" in certificate.table()
+
+
+def test_one_label_an_item_leaves_the_split_open() -> None:
+    statistics = world(1)
+    certificate = certify(statistics, empirical(statistics))
+
+    for entropy in ("shannon", "brier"):
+        lower, upper = certificate.interval("aleatoric", entropy)
+        assert (lower[:4] == 0).all()
+        assert (upper[:4] <= certificate.interval("predictive", entropy)[1][:4] + 1e-9).all()
+
+
+def test_ragged_totals_are_used_and_their_assumption_is_stated() -> None:
+    statistics = world([1, 2, 4, 30], n_items=800)
+    certificate = certify(statistics, empirical(statistics))
+
+    assert any("one label" in sentence for sentence in certificate.assumptions)
+    assert not certificate.vacuous("aleatoric")[:4].any()
+
+
+def test_epsilon_uses_no_more_labels_than_asked_for_or_listable(certificate: Certificate) -> None:
+    statistics = world()
+
+    assert certificate.epsilon_k.tolist() == [5, 5, 5, 5, 0]
+    assert certify(statistics, empirical(statistics), k=2).epsilon_k.tolist() == [2, 2, 2, 2, 0]
+    wide = world(n_classes=20)
+    assert certify(wide, empirical(wide)).epsilon_k.tolist() == [2, 2, 2, 2, 0]
+
+
+def test_epsilon_grows_with_a_wrong_mixture(certificate: Certificate) -> None:
+    wrong = certify(world(), Mixtures.from_points(np.tile([[0.0, 0.0, 1.0]], (5, 1))))
+
+    assert (wrong.epsilon[:4] > certificate.epsilon[:4] + 0.5).all()
+
+
+def test_many_items_with_many_labels_certify_prediction_sets() -> None:
+    """Two classes, 400 labels each, 20,000 items that all agree: slack and epsilon are small enough."""
+    counts = np.tile([[400, 0]], (20_000, 1))
+    statistics = statistics_of(counts, np.zeros(len(counts), dtype=np.int64), 1)
+    certificate = certify(statistics, Mixtures.from_points([[1.0, 0.0]]))
+
+    assert 0 < certificate.set_coverage[0] < 1
+    assert certificate.interval("aleatoric")[1][0] < 0.02
+
+
+def test_more_items_than_can_be_paired_still_have_narrow_brier_intervals() -> None:
+    statistics = world(n_items=24_000)
+    lower, upper = certify(statistics, empirical(statistics)).interval("epistemic", "brier")
+
+    assert (upper - lower)[:4].max() < 0.12
+
+
+def test_advice_from_elsewhere_is_never_needed() -> None:
+    sample = Sample(np.array([[5, 0, 0], [4, 1, 0]]), np.array([300.0, 100.0]))
+    alone = advise(None, estimator_sizes(sample.totals), n_classes=3, n_items=400, same_order=False)
+
+    lower, upper = cell_intervals(sample, alone, 0.05)["shannon", "aleatoric"]
+
+    assert 0 < lower < upper < np.log(3)
+
+
+def test_only_labels_of_other_cells_choose_the_statistics() -> None:
+    """A cell's coefficients are the same whatever its own labels are: replace them and compare the advice."""
+    from hocal.guarantees.certificates import _advise_folds, _folds
+
+    first = world()
+    rows = np.repeat(np.arange(len(first.observed.cells)), first.observed.multiplicity)
+    counts, cells = np.asarray(first.observed.counts)[rows].copy(), first.observed.cells[rows]
+    counts[cells == 2] = [0, 0, 5]
+    second = statistics_of(counts, cells, 5)
+    fold = _folds(first)
+
+    before, after = (_advise_folds(each, each.observed, fold, False, alone=False)[fold[2]] for each in (first, second))
+
+    assert isinstance(before, Advice)
+    for key, estimator in before.estimators.items():
+        np.testing.assert_array_equal(estimator.values, after.estimators[key].values)
+
+
+def test_sizes_of_estimators_are_few() -> None:
+    assert estimator_sizes(np.arange(1, 100)) == (2, 3, 5, 10, 20)
+    assert estimator_sizes(np.array([50, 50])) == (20,)
+    assert estimator_sizes(np.array([1, 1])) == ()
+
+
+def test_the_table_fits_a_terminal_and_names_the_assumptions(certificate: Certificate) -> None:
+    lines = certificate.table().splitlines()
+
+    assert max(map(len, lines[:-1])) <= 100
+    assert len(lines) == 6
+    assert "independent" in lines[-1]
+
+
+def test_a_frame_has_a_row_a_cell(certificate: Certificate) -> None:
+    frame = certificate.to_frame("brier")
+
+    assert len(frame) == len(certificate) == 5
+    assert {"aleatoric", "aleatoric_lower", "aleatoric_upper", "epsilon", "source"} <= set(frame.columns)
+
+
+def test_the_short_form_says_how_wide_the_intervals_are(certificate: Certificate) -> None:
+    assert repr(certificate).startswith("Certificate(0.95 for each cell, 4 of 5 cells, 400 items, mean width")
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1.5, "high"])
+def test_confidence_must_lie_between_0_and_1(confidence: float) -> None:
+    statistics = world()
+
+    with pytest.raises(ValueError, match=r"`confidence` must lie strictly between 0 and 1, got"):
+        certify(statistics, empirical(statistics), confidence=confidence)
+
+
+def test_an_unknown_quantity_is_named(certificate: Certificate) -> None:
+    with pytest.raises(
+        ValueError, match="`quantity` must be one of 'predictive', 'aleatoric', 'epistemic', got 'total'"
+    ):
+        certificate.interval("total")
+
+
+def test_an_unknown_entropy_is_named(certificate: Certificate) -> None:
+    with pytest.raises(ValueError, match="`entropy` must be one of 'shannon', 'brier', got 'tsallis'"):
+        certificate.estimate("aleatoric", "tsallis")
+
+
+def test_mixtures_must_match_the_cells() -> None:
+    with pytest.raises(ValueError, match="`mixtures` must hold one mixture of 3 classes for each of 5 cells, got 2"):
+        certify(world(), Mixtures.from_points(np.full((2, 3), 1 / 3)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not point at the real data")
+@pytest.mark.parametrize(("k", "widest"), [(5, 0.19), (10, 0.14)])
+def test_cifar10h_intervals_are_narrow(k: int, widest: float) -> None:
+    folder = Path(os.environ["HOCAL_DATA"]) / "cifar10h"
+    p = np.load(folder / "cifar10-test-softmax.npz")["resnet18"].astype(np.float64)
+    p, full = p / p.sum(axis=1, keepdims=True), np.load(folder / "cifar10h-counts.npy")
+    generator = np.random.default_rng(k)
+    half = generator.permutation(10_000)[:5000]
+    labels = generator.multinomial(k, full[half] / full[half].sum(axis=1, keepdims=True))
+    partition = TopLabelPartition(n_slices=10).fit(p)
+    cells = partition.assign(p[half])
+    statistics = CellStatistics.from_items(p[half], labels, cells, partition.layout_)
+    mixtures = Mixtures.from_snapshots(align_counts(p[half], labels), cells, n_cells=partition.n_cells_).stored()
+
+    lower, upper = certify(statistics, mixtures, aligned=True).interval("aleatoric")
+    large = statistics.n_items >= 200
+
+    assert np.mean((upper - lower)[large]) <= widest
+
+
+def test_epsilon_of_the_papers_predictor_is_its_sample_bound() -> None:
+    """The empirical mixture equals the observed snapshots, so only their distance to the truth is left."""
+    p = np.tile([[0.6, 0.4]], (400, 1))
+    counts = np.random.default_rng(0).multinomial(3, [0.6, 0.4], size=400)
+    calibrator = hocal.SnapshotCalibrator(hocal.UniformPartition(1), method="empirical").fit(p, counts)
+
+    assert calibrator.certify(0.95).epsilon[0] == pytest.approx(epsilon_bound(400, 0.05, 3, 2).value)
+
+
+def test_epsilon_of_snapshots_of_another_size_is_refused() -> None:
+    calibrator = hocal.SnapshotCalibrator(method="empirical").fit([[0.6, 0.4]] * 4, [[2, 1]] * 4)
+
+    with pytest.raises(ValueError, match="`k` must be the size of the predicted snapshots, 3, got 2"):
+        calibrator.certify(k=2)
+
+
+def test_a_cell_unlike_its_neighbours_keeps_an_interval_nearly_as_narrow_as_alone() -> None:
+    """Neighbours about which people always agree choose statistics that are useless for an ambiguous cell."""
+    generator = np.random.default_rng(0)
+    ambiguous = np.repeat([False, True, False], 300)
+    heads = np.where(ambiguous, 0.5, generator.random(900) < 0.5)
+    says = np.where(ambiguous, 0.45, np.repeat([0.4, 0.4, 0.5], 300))
+    labels = generator.multinomial(3, np.column_stack([1 - heads, heads]))
+    p = np.column_stack([1 - says, says])
+    together = hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20)).fit(p, labels).certify()
+    alone = hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20)).fit(p[ambiguous], labels[ambiguous]).certify()
+    widths = [float(np.subtract(*each.interval("aleatoric")[::-1])[9]) for each in (together, alone)]
+
+    assert together.n_items[9] == alone.n_items[9] == 300
+    assert widths[0] < 1.5 * widths[1]
