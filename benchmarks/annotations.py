@@ -1,10 +1,12 @@
 """Time `count_labels` and `cell_statistics` against plain group-bys of the same tables and against peers.
 
-Run from the repository root; tables of up to a hundred million labels are made on the fly in a temporary directory
-(2 GB there, and as much again while DuckDB spills), and DuckDB is held to 2 GB of memory:
+Run from the repository root; tables of up to a hundred million labels are made on the fly in a
+temporary directory (2 GB there, and as much again while DuckDB spills), and DuckDB is held to 2 GB
+of memory:
 
-    python benchmarks/annotations.py            # minutes, writes benchmarks/results/annotations.json
-    python benchmarks/annotations.py --tiny     # seconds, without Spark, writes nothing
+    python benchmarks/annotations.py            # minutes, writes
+    benchmarks/results/annotations.json python benchmarks/annotations.py --tiny     # seconds,
+    without Spark, writes nothing
 """
 
 from __future__ import annotations
@@ -30,14 +32,17 @@ from hocal.annotations.counting import LabelCounts, count_labels
 from hocal.cells.partitions import TopLabelPartition
 from hocal.cells.statistics import CellStatistics
 
-N_CLASSES, LABELS_PER_ITEM = 10, 5
+N_CLASSES = 10
+LABELS_PER_ITEM = 5
 TARGET = 12  # cell_statistics at most this many times the time of one plain group-by of the labels
 COLUMNS = [f"p{j}" for j in range(N_CLASSES)]
 CELLS: dict[str, Any] = {
     "item": "item", "label": "label", "classes": range(N_CLASSES), "probability_columns": COLUMNS
 }  # fmt: skip
 ENGINES = ("duckdb", "polars", "pandas")
-NO_WIDE_TABLE = dict.fromkeys(["cleanlab", "hocal_on_wide_pandas"], "measured on integer labels of ten classes only")
+NO_WIDE_TABLE = dict.fromkeys(
+    ["cleanlab", "hocal_on_wide_pandas"], "measured on integer labels of ten classes only"
+)
 GROUP_BY = "select item, label, count(*) as n from '{}' group by item, label"
 RESULTS = Path(__file__).parent / "results" / "annotations.json"
 
@@ -53,7 +58,11 @@ class Table(NamedTuple):
 def connect(folder: Path) -> duckdb.DuckDBPyConnection:
     """Return DuckDB with two gigabytes of memory; what does not fit goes to the folder."""
     return duckdb.connect(
-        config={"memory_limit": "2GB", "temp_directory": str(folder / "spill"), "preserve_insertion_order": False}
+        config={
+            "memory_limit": "2GB",
+            "temp_directory": str(folder / "spill"),
+            "preserve_insertion_order": False,
+        }
     )
 
 
@@ -61,8 +70,12 @@ def make_labels(folder: Path, table: Table) -> Path:
     """Write labels as a Parquet file: items in random order, a ragged number of labels each, five on average."""
     path = folder / "counted.parquet"
     item = f"(hash(i) % {max(table.n_labels // LABELS_PER_ITEM, 1)})::bigint"
-    chosen = f"case when hash(i + 1) % 10 < 7 then hash(item) else hash(i + 2) end % {table.n_classes}"
-    columns = [f"'{name} ' || {name} as {name}" if table.text else name for name in ("item", "label")]
+    chosen = (
+        f"case when hash(i + 1) % 10 < 7 then hash(item) else hash(i + 2) end % {table.n_classes}"
+    )
+    columns = [
+        f"'{name} ' || {name} as {name}" if table.text else name for name in ("item", "label")
+    ]
     rows = f"select *, ({chosen})::bigint as label from (select i, {item} as item from range({table.n_labels}) t(i))"
     with connect(folder) as connection:
         chosen_columns = f"select {', '.join(columns)}, hash(i + 3) % 1000 as worker from ({rows})"
@@ -107,7 +120,8 @@ def counters(
     connection: duckdb.DuckDBPyConnection, path: Path, left_out: Mapping[str, str]
 ) -> dict[str, Callable[[], Any]]:
     """Return the ways to count a table; frames in memory are made before the clock runs."""
-    relation, lazy = connection.read_parquet(str(path)), pl.scan_parquet(path)
+    relation = connection.read_parquet(str(path))
+    lazy = pl.scan_parquet(path)
     calls: dict[str, Callable[[], Any]] = {
         "duckdb": lambda: connection.sql(GROUP_BY.format(path)).to_arrow_table(),
         "hocal_on_duckdb": lambda: count_labels(relation, item="item", label="label"),
@@ -127,8 +141,12 @@ def counters(
         wide = frame.assign(slot=slot).pivot(index="item", columns="slot", values="label")
         held = wide.rename(columns=str).reset_index()
         calls |= {
-            "cleanlab": lambda: pd.Series(get_majority_vote_label(wide.to_numpy(), verbose=False), index=wide.index),
-            "hocal_on_wide_pandas": lambda: count_labels(held, item="item", label=[str(name) for name in wide]),
+            "cleanlab": lambda: pd.Series(
+                get_majority_vote_label(wide.to_numpy(), verbose=False), index=wide.index
+            ),
+            "hocal_on_wide_pandas": lambda: count_labels(
+                held, item="item", label=[str(name) for name in wide]
+            ),
         }
     return {name: call for name, call in calls.items() if name not in left_out}
 
@@ -137,7 +155,10 @@ def is_right(values: Mapping[str, Any], n_labels: int) -> bool:
     """Tell whether all counts are equal and add up, and majority votes agree where there is no tie."""
     ours = [value for name, value in values.items() if name.startswith("hocal")]
     first = ours[0]
-    equal = all(np.array_equal(one.items, first.items) and abs(one.counts - first.counts).max() == 0 for one in ours)
+    equal = all(
+        np.array_equal(one.items, first.items) and abs(one.counts - first.counts).max() == 0
+        for one in ours
+    )
     added = first.counts.sum() == n_labels and (first.counts > 0).sum() == values["duckdb"].num_rows
     votes = [values[name] for name in ("crowdkit", "cleanlab") if name in values]
     return bool(equal and added and all(agrees(first, vote) for vote in votes))
@@ -155,7 +176,9 @@ def grow_counts(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
     """Count tables of ten classes, each ten times the one before; methods that would need too much stop."""
     rows: list[dict[str, Any]] = []
     for n_labels in sizes:
-        left_out = rows[-1]["left_out"] | stops(rows[-1], n_labels / rows[-1]["n_labels"]) if rows else {}
+        left_out = (
+            rows[-1]["left_out"] | stops(rows[-1], n_labels / rows[-1]["n_labels"]) if rows else {}
+        )
         repeats = 5 if n_labels <= 100_000 else 2 if n_labels < 10**8 else 1
         rows.append(count(folder, Table(n_labels), repeats, left_out))
     return rows
@@ -175,18 +198,24 @@ def stops(row: Mapping[str, Any], times_larger: float) -> dict[str, str]:
 
 def make_tables(folder: Path, n_items: int) -> tuple[str, str]:
     """Write labels in random order and predictions as Parquet files; all numbers come from hashes of the items."""
-    labels, predictions = folder / f"labels-{n_items}.parquet", folder / f"predictions-{n_items}.parquet"
+    labels = folder / f"labels-{n_items}.parquet"
+    predictions = folder / f"predictions-{n_items}.parquet"
     raw = ", ".join(
         f"-ln(hash(i * {N_CLASSES} + {j}) / 18446744073709551616::double + 1e-12) "
         f"* (case when hash(i) % {N_CLASSES} = {j} then 12 else 1 end) as r{j}"
         for j in range(N_CLASSES)
     )
     total = " + ".join(f"r{j}" for j in range(N_CLASSES))
-    partial = (f"when u * ({total}) < {' + '.join(f'r{i}' for i in range(j + 1))} then {j}" for j in range(N_CLASSES))
+    partial = (
+        f"when u * ({total}) < {' + '.join(f'r{i}' for i in range(j + 1))} then {j}"
+        for j in range(N_CLASSES)
+    )
     with connect(folder) as connection:
         connection.execute(f"create view raw as select i as item, {raw} from range({n_items}) t(i)")
         shares = ", ".join(f"r{j} / ({total}) as p{j}" for j in range(N_CLASSES))
-        connection.execute(f"copy (select item, {shares} from raw order by hash(item)) to '{predictions}'")
+        connection.execute(
+            f"copy (select item, {shares} from raw order by hash(item)) to '{predictions}'"
+        )
         drawn = (
             "select *, hash(item * 100 + worker + 77) / 18446744073709551616::double as u "
             f"from raw, range({LABELS_PER_ITEM}) t(worker)"
@@ -204,7 +233,9 @@ def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
     with connect(folder) as connection:
         tables = connection.read_parquet(labels), connection.read_parquet(predictions)
         calls = {
-            "group_by": lambda: connection.sql(f"select sum(n) from ({GROUP_BY.format(labels)})").fetchall(),
+            "group_by": lambda: connection.sql(
+                f"select sum(n) from ({GROUP_BY.format(labels)})"
+            ).fetchall(),
             "hocal": lambda: cell_statistics(*tables, **CELLS),
         }
         seconds, values = best_times(calls, repeats)
@@ -217,7 +248,8 @@ def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
         "ratio": seconds["hocal"] / seconds["group_by"],
         "target": TARGET,
         "histogram_rows": len(held.observed.cells) + len(held.aligned.cells),
-        "correct": bool(held.n_labels.sum() == values["group_by"][0][0]) and is_exact(held, labels, predictions),
+        "correct": bool(held.n_labels.sum() == values["group_by"][0][0])
+        and is_exact(held, labels, predictions),
         "peak_bytes": peaks,
     }
 
@@ -226,15 +258,22 @@ def is_exact(held: CellStatistics, labels: str, predictions: str) -> bool:
     """Tell whether statistics equal those computed from arrays; beyond a million items only their totals are known."""
     if held.n_items.sum() > 1_000_000:
         return True
-    counted = count_labels(pl.scan_parquet(labels), item="item", label="label", classes=range(N_CLASSES))
+    counted = count_labels(
+        pl.scan_parquet(labels), item="item", label="label", classes=range(N_CLASSES)
+    )
     p = pl.read_parquet(predictions).sort("item").select(COLUMNS).to_numpy()
     partition = TopLabelPartition().fit(p)
-    return same(held, CellStatistics.from_items(p, counted.counts, partition.assign(p), partition.layout_))
+    return same(
+        held, CellStatistics.from_items(p, counted.counts, partition.assign(p), partition.layout_)
+    )
 
 
 def same(first: CellStatistics, second: CellStatistics) -> bool:
     """Tell whether two statistics are equal, bit for bit."""
-    pairs = [*zip(first.observed, second.observed, strict=True), *zip(first.aligned, second.aligned, strict=True)]
+    pairs = [
+        *zip(first.observed, second.observed, strict=True),
+        *zip(first.aligned, second.aligned, strict=True),
+    ]
     return all(np.array_equal(a, b) for a, b in [*pairs, (first.predicted, second.predicted)])
 
 
@@ -243,17 +282,31 @@ def on_spark(folder: Path, n_items: int) -> dict[str, Any]:
     from pyspark.sql import SparkSession
 
     labels, predictions = make_tables(folder, n_items)
-    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    settings |= {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4", "spark.log.level": "ERROR"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    settings |= {
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.log.level": "ERROR",
+    }
     settings["spark.ui.showConsoleProgress"] = "false"
-    session = SparkSession.builder.master("local[2]").appName("hocal").config(map=settings).getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2]").appName("hocal").config(map=settings).getOrCreate()
+    )
     with connect(folder) as connection:
         calls = {
             "duckdb": lambda: cell_statistics(
                 connection.read_parquet(labels), connection.read_parquet(predictions), **CELLS
             ),
-            "spark": lambda: cell_statistics(session.read.parquet(labels), session.read.parquet(predictions), **CELLS),
-            "spark_group_by": lambda: session.read.parquet(labels).groupBy("item", "label").count().count(),
+            "spark": lambda: cell_statistics(
+                session.read.parquet(labels), session.read.parquet(predictions), **CELLS
+            ),
+            "spark_group_by": lambda: (
+                session.read.parquet(labels).groupBy("item", "label").count().count()
+            ),
         }
         seconds, values = best_times(calls, 1)
     session.stop()
@@ -283,12 +336,23 @@ def run(tiny: bool) -> dict[str, Any]:
         n_items = [100, 1_000] if tiny else [20_000, 200_000, 2_000_000, 10_000_000]
         measured = [cells(folder, n, 1 if tiny or n > 3_000_000 else 2) for n in n_items]
         result = {
-            "versions": versions("numpy", "narwhals", "duckdb", "polars", "pyarrow", "pandas", "crowd-kit", "cleanlab"),
+            "versions": versions(
+                "numpy",
+                "narwhals",
+                "duckdb",
+                "polars",
+                "pyarrow",
+                "pandas",
+                "crowd-kit",
+                "cleanlab",
+            ),
             "labels_per_item": LABELS_PER_ITEM,
             "duckdb_memory_limit": "2GB",
             "count": counted,
             "count_growth": {method: exponent(counted, method) for method in counted[0]["seconds"]},
-            "count_other": [count(folder, table, 1 if tiny else 2, NO_WIDE_TABLE) for table in other],
+            "count_other": [
+                count(folder, table, 1 if tiny else 2, NO_WIDE_TABLE) for table in other
+            ],
             "cells": measured,
             "cells_growth": exponent(measured[-2:], "hocal"),
         }
@@ -301,7 +365,9 @@ def run(tiny: bool) -> dict[str, Any]:
 def main() -> None:
     """Measure, check every result, and print or store the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="small tables, no Spark; checks values, writes nothing")
+    parser.add_argument(
+        "--tiny", action="store_true", help="small tables, no Spark; checks values, writes nothing"
+    )
     tiny = parser.parse_args().tiny
     result = run(tiny)
     text = json.dumps(result, indent=2)
@@ -309,7 +375,9 @@ def main() -> None:
     parts = ("count", "count_other", "cells", "spark")
     wrong = [row for part in parts for row in result.get(part, []) if not row["correct"]]
     if wrong:
-        raise SystemExit(f"results differ from the group-by's, from a peer's or from those of arrays: {wrong}")
+        raise SystemExit(
+            f"results differ from the group-by's, from a peer's or from those of arrays: {wrong}"
+        )
     if not tiny:
         RESULTS.write_text(text + "\n", encoding="utf-8")
 

@@ -3,8 +3,9 @@
 python benchmarks/calibration.py           # minutes, writes benchmarks/results/calibration.json
 python benchmarks/calibration.py --tiny    # seconds, writes nothing
 
-The peers calibrate the mean from one label an item; hocal takes all labels and keeps the whole mixture. With two
-classes, one label and equal bins both are the same histogram binning, and their predictions must be equal.
+The peers calibrate the mean from one label an item; hocal takes all labels and keeps the whole
+mixture. With two classes, one label and equal bins both are the same histogram binning, and their
+predictions must be equal.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def make_world(n_items: int, n_classes: int, most_labels: int = 5, fewest_labels
     counts = np.zeros(p.shape, dtype=np.int64)
     counts[np.arange(n_items), labels] = 1
     if most_labels > 1:
-        counts += generator.multinomial(generator.integers(fewest_labels - 1, most_labels, size=n_items), p)
+        counts += generator.multinomial(
+            generator.integers(fewest_labels - 1, most_labels, size=n_items), p
+        )
     return World(p, sparse.csr_array(counts) if n_classes > 100 else counts, labels)
 
 
@@ -100,7 +103,10 @@ def measure_jobs(
 ) -> dict[str, tuple[float, int | None, Any]]:
     """Fit, and predict with the fitted model."""
     fitted = measure_once(fit)
-    return {"fit": fitted, **{job: measure_once(partial(call, fitted[2])) for job, call in predictions.items()}}
+    return {
+        "fit": fitted,
+        **{job: measure_once(partial(call, fitted[2])) for job, call in predictions.items()},
+    }
 
 
 def measure(world: World, repeats: int, left_out: Mapping[str, str]) -> dict[str, Any]:
@@ -159,7 +165,9 @@ def exponents(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     for name, jobs in rows[0]["seconds"].items():
         held = [row for row in rows if name in row["seconds"]]
         sizes = [row["n_items"] for row in held]
-        result[name] = {job: growth(sizes, [row["seconds"][name][job] for row in held]) for job in jobs}
+        result[name] = {
+            job: growth(sizes, [row["seconds"][name][job] for row in held]) for job in jobs
+        }
     return result
 
 
@@ -167,8 +175,12 @@ def same_binning(n_items: int, repeats: int) -> dict[str, Any]:
     """Compare histogram binning of two classes with one label, which hocal and netcal both compute."""
     p, counts, labels = make_world(n_items, 2, most_labels=1)
     binned = hocal.SnapshotCalibrator(hocal.UniformPartition(N_BINS), method="empirical")
-    peer, second = HistogramBinning(N_BINS), np.ascontiguousarray(p[:, 1])
-    seconds = {"hocal": {"fit": np.inf, "predict_proba": np.inf}, "netcal": {"fit": np.inf, "predict_proba": np.inf}}
+    peer = HistogramBinning(N_BINS)
+    second = np.ascontiguousarray(p[:, 1])
+    seconds = {
+        "hocal": {"fit": np.inf, "predict_proba": np.inf},
+        "netcal": {"fit": np.inf, "predict_proba": np.inf},
+    }
     jobs = [
         ("hocal", "fit", lambda: binned.fit(p, counts)),
         ("netcal", "fit", lambda: peer.fit(second, labels)),
@@ -203,13 +215,17 @@ def run(tiny: bool) -> dict[str, Any]:
 def main() -> None:
     """Measure, check that equal methods predict the same, and print or store the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="small worlds; checks values, writes nothing")
+    parser.add_argument(
+        "--tiny", action="store_true", help="small worlds; checks values, writes nothing"
+    )
     tiny = parser.parse_args().tiny
     result = run(tiny)
     text = json.dumps(result, indent=1)
     print(text)
     if not result["same_binning"]["difference"] <= TOLERANCE:
-        raise SystemExit(f"predictions differ from netcal's by {result['same_binning']['difference']}")
+        raise SystemExit(
+            f"predictions differ from netcal's by {result['same_binning']['difference']}"
+        )
     if not tiny:
         RESULTS.write_text(text + "\n", encoding="utf-8")
 

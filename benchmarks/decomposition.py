@@ -1,10 +1,11 @@
 """Time `hocal.decompose` of an ensemble against probly, torch-uncertainty, plain PyTorch and a mere read of the array.
 
-python benchmarks/decomposition.py           # three minutes and 6 GB, writes benchmarks/results/decomposition.json
-python benchmarks/decomposition.py --tiny    # seconds, writes nothing
+python benchmarks/decomposition.py           # three minutes and 6 GB, writes
+benchmarks/results/decomposition.json python benchmarks/decomposition.py --tiny    # seconds, writes
+nothing
 
-hocal and probly use one thread on arrays; PyTorch and what is built on it are timed with one and with two.
-torch-uncertainty gives the epistemic part only, the others all three.
+hocal and probly use one thread on arrays; PyTorch and what is built on it are timed with one and
+with two. torch-uncertainty gives the epistemic part only, the others all three.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ Shape = tuple[int, int, int]
 
 def make_ensemble(shape: Shape, dtype: str) -> np.ndarray:
     """Return softmax predictions of (n_items, n_members, n_classes); beyond a thousand items they repeat."""
-    logits = np.random.default_rng(0).normal(scale=2.0, size=(min(shape[0], CHECKED_ITEMS), *shape[1:]))
+    logits = np.random.default_rng(0).normal(
+        scale=2.0, size=(min(shape[0], CHECKED_ITEMS), *shape[1:])
+    )
     return np.resize(special.softmax(logits, axis=-1).astype(dtype), shape)
 
 
@@ -77,7 +80,9 @@ def probly_parts(p: np.ndarray) -> np.ndarray:
 
 def parts(result: Any) -> np.ndarray:
     """Return the parts of hocal's decomposition, of arrays or tensors."""
-    return np.stack([np.asarray(part) for part in (result.predictive, result.aleatoric, result.epistemic)])
+    return np.stack(
+        [np.asarray(part) for part in (result.predictive, result.aleatoric, result.epistemic)]
+    )
 
 
 def on_threads(call: Callable[[torch.Tensor], Any], tensor: torch.Tensor, n_threads: int) -> Any:
@@ -88,7 +93,8 @@ def on_threads(call: Callable[[torch.Tensor], Any], tensor: torch.Tensor, n_thre
 
 def make_calls(p: np.ndarray) -> dict[str, Call]:
     """Return all ways to decompose an ensemble; each gives the last of the three parts, most all of them."""
-    tensor, mixtures = torch.from_numpy(p), hocal.Mixtures.from_ensemble(p)
+    tensor = torch.from_numpy(p)
+    mixtures = hocal.Mixtures.from_ensemble(p)
     calls: dict[str, Call] = {
         "hocal": lambda: parts(hocal.decompose(p)),
         "hocal_from_mixtures": lambda: parts(hocal.decompose(mixtures)),
@@ -101,14 +107,18 @@ def make_calls(p: np.ndarray) -> dict[str, Call]:
         "torch_log": torch_log,
     }
     for name, call in on_tensors.items():
-        calls |= {f"{name}_{n}_thread{'s' * (n > 1)}": partial(on_threads, call, tensor, n) for n in (1, 2)}
+        calls |= {
+            f"{name}_{n}_thread{'s' * (n > 1)}": partial(on_threads, call, tensor, n)
+            for n in (1, 2)
+        }
     return calls
 
 
 def measure(shape: Shape, dtype: str, repeats: int, *, memory: bool) -> dict[str, Any]:
     """Return times, errors and, if wanted, the memory of all calls on one ensemble."""
     p = make_ensemble(shape, dtype)
-    calls, skipped = make_calls(p), {}
+    calls = make_calls(p)
+    skipped = {}
     if PROBLY_COPIES * p.nbytes > MOST_BYTES:
         skipped["probly"] = f"needs {PROBLY_COPIES} times the memory of the ensemble, and minutes"
         del calls["probly"]
@@ -124,9 +134,15 @@ def measure(shape: Shape, dtype: str, repeats: int, *, memory: bool) -> dict[str
         "best_of": repeats,
         "read_seconds": fastest_read,
         "seconds": seconds,
-        "nanoseconds_per_number": {name: round(1e9 * each / p.size, 3) for name, each in seconds.items()},
-        "time_relative_to_read": {name: round(each / fastest_read, 2) for name, each in seconds.items()},
-        "peak_memory_in_inputs": {name: None if x is None else round(x / p.nbytes, 3) for name, x in peaks.items()},
+        "nanoseconds_per_number": {
+            name: round(1e9 * each / p.size, 3) for name, each in seconds.items()
+        },
+        "time_relative_to_read": {
+            name: round(each / fastest_read, 2) for name, each in seconds.items()
+        },
+        "peak_memory_in_inputs": {
+            name: None if x is None else round(x / p.nbytes, 3) for name, x in peaks.items()
+        },
         "largest_error": {name: error(p, values[name]) for name in calls},
         "skipped": skipped,
     }
@@ -151,10 +167,15 @@ def measure_growth(cases: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Return the power of the size with which the time of each call grows."""
     common = set.intersection(*(set(case["seconds"]) for case in cases))
     sizes = [case["megabytes"] for case in cases]
-    return {name: round(growth(sizes, [case["seconds"][name] for case in cases]), 3) for name in sorted(common)}
+    return {
+        name: round(growth(sizes, [case["seconds"][name] for case in cases]), 3)
+        for name in sorted(common)
+    }
 
 
-def run(shapes: Sequence[tuple[Shape, str, int]], rising: Sequence[tuple[Shape, str, int]]) -> dict[str, Any]:
+def run(
+    shapes: Sequence[tuple[Shape, str, int]], rising: Sequence[tuple[Shape, str, int]]
+) -> dict[str, Any]:
     """Return the measurements for ensembles of several shapes, and for one shape with rising numbers of items."""
     cases = [measure(*each, memory=False) for each in shapes]
     sizes = [measure(*each, memory=True) for each in rising]
@@ -172,7 +193,9 @@ def plan(*, tiny: bool) -> tuple[list[tuple[Shape, str, int]], list[tuple[Shape,
     """Return the shapes to measure, each with a dtype and a number of repeats."""
     kinds = [(m, c) for m in (5, 30) for c in (10, 100, 1000)]
     numbers, rising, repeats = (1e5, (1e4, 1e5), 1) if tiny else (5e6, (1e6, 1e7, 1e9 / 8), 4)
-    shapes = [((int(numbers / (m * c)), m, c), dtype, repeats) for dtype in TOLERANCE for m, c in kinds]
+    shapes = [
+        ((int(numbers / (m * c)), m, c), dtype, repeats) for dtype in TOLERANCE for m, c in kinds
+    ]
     grown = [
         ((int(size * scale / 500), 5, 100), dtype, 2 if size > 1e7 else repeats)
         for dtype, scale in (("float32", 2), ("float64", 1))  # as many bytes
@@ -184,14 +207,20 @@ def plan(*, tiny: bool) -> tuple[list[tuple[Shape, str, int]], list[tuple[Shape,
 def main() -> None:
     """Measure, check that the values agree, and print or store the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="small ensembles; checks values, writes nothing")
+    parser.add_argument(
+        "--tiny", action="store_true", help="small ensembles; checks values, writes nothing"
+    )
     tiny = parser.parse_args().tiny
     with threadpool_limits(1, user_api="blas"):
         result = run(*plan(tiny=tiny))
     text = json.dumps(result, indent=2)
     print(text)
     for case in result["cases"] + result["sizes"]:
-        wrong = {name: x for name, x in case["largest_error"].items() if not x <= TOLERANCE[case["dtype"]]}
+        wrong = {
+            name: x
+            for name, x in case["largest_error"].items()
+            if not x <= TOLERANCE[case["dtype"]]
+        }
         if wrong:
             raise SystemExit(f"values are wrong for {case['shape']} in {case['dtype']}: {wrong}")
     if not tiny:

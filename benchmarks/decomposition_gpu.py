@@ -2,8 +2,9 @@
 
 Run from the repository root on a machine with an NVIDIA GPU:
 
-    python benchmarks/decomposition_gpu.py            # a minute, writes benchmarks/results/decomposition_gpu.json
-    python benchmarks/decomposition_gpu.py --tiny     # without a GPU: checks values on the CPU, writes nothing
+    python benchmarks/decomposition_gpu.py            # a minute, writes
+    benchmarks/results/decomposition_gpu.json python benchmarks/decomposition_gpu.py --tiny     #
+    without a GPU: checks values on the CPU, writes nothing
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def peer(p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def milliseconds(call: Callable[[], Any], *, queued: bool, repeats: int = 20) -> float:
     """Return the median time of a call after a warm-up, with nothing of its input in the cache.
 
-    Queued behind a millisecond of other work, as in a program that keeps its GPU busy, Python's part in starting the
-    call is hidden; else the GPU is idle when the call begins.
+    Queued behind a millisecond of other work, as in a program that keeps its GPU busy, Python's
+    part in starting the call is hidden; else the GPU is idle when the call begins.
     """
     other = torch.empty(4 << 30, dtype=torch.int8, device="cuda")
     times = []
@@ -80,13 +81,18 @@ def make_members(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -
     """Return random members of an ensemble."""
     generator = torch.Generator(device).manual_seed(0)
     logits = torch.randn(shape, generator=generator, device=device)
-    return (2 * logits).softmax(-1).to(dtype) if dtype != torch.float64 else (2 * logits.double()).softmax(-1)
+    return (
+        (2 * logits).softmax(-1).to(dtype)
+        if dtype != torch.float64
+        else (2 * logits.double()).softmax(-1)
+    )
 
 
 def difference(p: Tensor) -> float:
     """Return the largest difference between hocal and the expression in double precision, on some items."""
     p = p[:100_000]
-    ours, theirs = decompose_members(p)[:3], peer(p.double())
+    ours = decompose_members(p)[:3]
+    theirs = peer(p.double())
     return max(float((a.double() - b).abs().max()) for a, b in zip(ours, theirs, strict=True))
 
 
@@ -94,7 +100,10 @@ def compare(n_items: int, n_members: int, n_classes: int, dtype: torch.dtype) ->
     """Return one row of measurements."""
     p = make_members((n_items, n_members, n_classes), dtype, "cuda")
     flat = p.view(-1)
-    calls: dict[str, Callable[[], Any]] = {"peer": lambda: peer(p), "hocal": lambda: decompose_members(p)}
+    calls: dict[str, Callable[[], Any]] = {
+        "peer": lambda: peer(p),
+        "hocal": lambda: decompose_members(p),
+    }
     times = {name: milliseconds(call, queued=True) for name, call in calls.items()}
     times["read"] = min(milliseconds(flat.sum, queued=True), milliseconds(flat.amax, queued=True))
     return {
@@ -102,7 +111,9 @@ def compare(n_items: int, n_members: int, n_classes: int, dtype: torch.dtype) ->
         "dtype": str(dtype).removeprefix("torch."),
         "bytes": p.numel() * p.element_size(),
         "milliseconds": times,
-        "milliseconds_from_idle": {name: milliseconds(call, queued=False) for name, call in calls.items()},
+        "milliseconds_from_idle": {
+            name: milliseconds(call, queued=False) for name, call in calls.items()
+        },
         "relative_to_the_read": times["hocal"] / times["read"],
         "times_faster_than_peer": times["peer"] / times["hocal"],
         "target_at_most": TARGET,
@@ -123,16 +134,26 @@ def run() -> dict[str, Any]:
 def main() -> None:
     """Measure, check that the values agree, and print or store the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="small tensors on the CPU; checks values, writes nothing")
+    parser.add_argument(
+        "--tiny",
+        action="store_true",
+        help="small tensors on the CPU; checks values, writes nothing",
+    )
     parser.add_argument("--output", type=Path, default=RESULTS, help="where to write the result")
     arguments = parser.parse_args()
     if arguments.tiny:
-        differences = {dtype: difference(make_members((50, 5, 10), dtype, "cpu")) for dtype in TOLERANCE}
+        differences = {
+            dtype: difference(make_members((50, 5, 10), dtype, "cpu")) for dtype in TOLERANCE
+        }
     else:
         result = run()
         print(json.dumps(result, indent=2))
-        differences = {row[-1]: found["difference"] for row, found in zip(SHAPES, result["rows"], strict=True)}
-    wrong = {str(dtype): value for dtype, value in differences.items() if not value <= TOLERANCE[dtype]}
+        differences = {
+            row[-1]: found["difference"] for row, found in zip(SHAPES, result["rows"], strict=True)
+        }
+    wrong = {
+        str(dtype): value for dtype, value in differences.items() if not value <= TOLERANCE[dtype]
+    }
     if wrong:
         raise SystemExit(f"values differ from the peer's by more than rounding: {wrong}")
     if not arguments.tiny:

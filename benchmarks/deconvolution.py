@@ -1,7 +1,8 @@
 """Time the deconvolution against plain expectation maximisation and a convex solver, and how its cost grows.
 
-HOCAL_DATA=... python benchmarks/deconvolution.py    # minutes, writes benchmarks/results/deconvolution.json
-python benchmarks/deconvolution.py --tiny            # seconds, synthetic labels, writes nothing
+HOCAL_DATA=... python benchmarks/deconvolution.py    # minutes, writes
+benchmarks/results/deconvolution.json python benchmarks/deconvolution.py --tiny            #
+seconds, synthetic labels, writes nothing
 """
 
 from __future__ import annotations
@@ -24,15 +25,25 @@ import hocal
 from hocal.calibration import deconvolution
 from hocal.calibration.pool import fit_pool
 from hocal.cells.statistics import align_counts
-from hocal.datasets import load_chaosnli, load_cifar10_softmax, load_cifar10h, load_ferplus, make_mixture_world
+from hocal.datasets import (
+    load_chaosnli,
+    load_cifar10_softmax,
+    load_cifar10h,
+    load_ferplus,
+    make_mixture_world,
+)
 from hocal.uncertainty.snapshots import draw_snapshots
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-SHORT_BY = (1e-6, 1e-8)  # nats an item from the optimum at which expectation maximisation is stopped
+SHORT_BY = (
+    1e-6,
+    1e-8,
+)  # nats an item from the optimum at which expectation maximisation is stopped
 TOLERANCE = 1e-6  # nats an item by which the convex solver's optimum may differ
-BATCH = 10  # steps of expectation maximisation between two looks at the likelihood, which are not timed
+# steps of expectation maximisation between two looks at the likelihood, which are not timed
+BATCH = 10
 RAGGED = 0  # stands for one to ten labels an item
 RESULTS = Path(__file__).parent / "results" / "deconvolution.json"
 
@@ -46,7 +57,9 @@ class Problem(NamedTuple):
 
     def objective(self, weights: Array) -> float:
         """Return the penalised log-likelihood in nats an item."""
-        value = self.frequency @ np.log(self.likelihood @ weights) + self.prior * np.log(weights).mean()
+        value = (
+            self.frequency @ np.log(self.likelihood @ weights) + self.prior * np.log(weights).mean()
+        )
         return float(value / (self.frequency.sum() + self.prior))
 
 
@@ -54,15 +67,20 @@ def pool_problem(p: Array, counts: Counts) -> Problem:
     """Return the problem that `deconvolve` solves first, for all items together."""
     n_items = len(counts)
     with mock.patch.object(deconvolution, "fit_pool", wraps=fit_pool) as called:
-        where, times = np.zeros(n_items, dtype=int), np.ones(n_items)
+        where = np.zeros(n_items, dtype=int)
+        times = np.ones(n_items)
         deconvolution.deconvolve(align_counts(p, counts), where, times, group=[0], level=[0])
     return Problem(*called.call_args.args, called.call_args.kwargs["prior"])
 
 
 def real_problems() -> Iterator[tuple[dict[str, Any], Problem]]:
     """Yield the problems of k labels an item drawn from people's labels."""
-    people, nli, faces = load_cifar10h().counts, load_chaosnli(), load_ferplus("train").counts
-    constant = np.broadcast_to(faces.sum(axis=0) / faces.sum(), faces.shape)  # no model's predictions are at hand
+    people = load_cifar10h().counts
+    nli = load_chaosnli()
+    faces = load_ferplus("train").counts
+    constant = np.broadcast_to(
+        faces.sum(axis=0) / faces.sum(), faces.shape
+    )  # no model's predictions are at hand
     data = {
         "CIFAR-10H": (load_cifar10_softmax().probabilities, people),
         "ChaosNLI": (nli.probabilities, nli.counts),
@@ -74,7 +92,9 @@ def real_problems() -> Iterator[tuple[dict[str, Any], Problem]]:
             yield {"data": name, "n_classes": counts.shape[1], "k": k}, pool_problem(p, drawn)
 
 
-def synthetic_problems(n_items: int, all_k: tuple[int, ...]) -> Iterator[tuple[dict[str, Any], Problem]]:
+def synthetic_problems(
+    n_items: int, all_k: tuple[int, ...]
+) -> Iterator[tuple[dict[str, Any], Problem]]:
     """Yield the problems of a world of fifty cells with four label distributions each."""
     for n_classes in (2, 3, 10, 100):
         world = make_mixture_world(n_items, n_classes, n_cells=50, random_state=0)
@@ -87,8 +107,12 @@ def synthetic_problems(n_items: int, all_k: tuple[int, ...]) -> Iterator[tuple[d
 def expectation_maximisation(problem: Problem, best: float, limit: float) -> dict[str, Any]:
     """Return the steps and seconds that bring plain EM near the best objective, which it is told, or to the limit."""
     likelihood, frequency, prior = problem
-    n_atoms, total = likelihood.shape[1], frequency.sum() + prior
-    weights, steps, seconds, found = np.full(n_atoms, 1 / n_atoms), 0, 0.0, {}
+    n_atoms = likelihood.shape[1]
+    total = frequency.sum() + prior
+    weights = np.full(n_atoms, 1 / n_atoms)
+    steps = 0
+    seconds = 0.0
+    found = {}
     for short in SHORT_BY:
         while best - problem.objective(weights) > short and seconds < limit:
             start = time.perf_counter()
@@ -98,13 +122,22 @@ def expectation_maximisation(problem: Problem, best: float, limit: float) -> dic
             seconds += time.perf_counter() - start
             steps += BATCH
         left = best - problem.objective(weights)
-        found[f"{short:g}"] = {"steps": steps, "seconds": seconds, "short": left, "reached": left <= short}
+        found[f"{short:g}"] = {
+            "steps": steps,
+            "seconds": seconds,
+            "short": left,
+            "reached": left <= short,
+        }
     return found
 
 
-def against_expectation_maximisation(case: dict[str, Any], problem: Problem, repeats: int, limit: float) -> Any:
+def against_expectation_maximisation(
+    case: dict[str, Any], problem: Problem, repeats: int, limit: float
+) -> Any:
     """Time `fit_pool` to its own tolerance, and EM to the two of SHORT_BY."""
-    seconds, values = best_times({"hocal": lambda: fit_pool(*problem[:2], prior=problem.prior)}, repeats)
+    seconds, values = best_times(
+        {"hocal": lambda: fit_pool(*problem[:2], prior=problem.prior)}, repeats
+    )
     fit = values["hocal"]
     slow = expectation_maximisation(problem, problem.objective(fit.weights), limit)
     if min(run["short"] for run in slow.values()) < -1e-9:
@@ -122,7 +155,9 @@ def solve_by_cvxpy(problem: Problem) -> Array:
     density = frequency @ cvxpy.log(likelihood @ weights)
     penalty = prior / likelihood.shape[1] * cvxpy.sum(cvxpy.log(weights))
     scale = frequency.sum() + prior
-    cvxpy.Problem(cvxpy.Maximize((density + penalty) / scale), [cvxpy.sum(weights) == 1]).solve(solver="CLARABEL")
+    cvxpy.Problem(cvxpy.Maximize((density + penalty) / scale), [cvxpy.sum(weights) == 1]).solve(
+        solver="CLARABEL"
+    )
     return np.asarray(weights.value / weights.value.sum())
 
 
@@ -138,18 +173,27 @@ def against_convex_solver(case: dict[str, Any], problem: Problem, repeats: int) 
         raise SystemExit(f"the optima differ by {ahead} nats an item: {case}")
     shape = dict(zip(("n_snapshots", "n_atoms"), problem.likelihood.shape, strict=True))
     ratio = round(seconds["cvxpy"] / seconds["hocal"], 1)
-    return {**case, **shape, "seconds": seconds, "times_faster": ratio, "hocal_ahead_in_nats_an_item": ahead}
+    return {
+        **case,
+        **shape,
+        "seconds": seconds,
+        "times_faster": ratio,
+        "hocal_ahead_in_nats_an_item": ahead,
+    }
 
 
 def statistics(n_items: int, n_classes: int, k: int) -> hocal.CellStatistics:
     """Return the statistics of labels that follow Dirichlet predictions, in parts of 100,000 items."""
     partition = hocal.TopLabelPartition().fit(np.full((1, n_classes), 1 / n_classes))
-    generator, parts = np.random.default_rng(0), []
+    generator = np.random.default_rng(0)
+    parts = []
     for first in range(0, n_items, 100_000):
         size = min(100_000, n_items - first)
         p = generator.dirichlet(np.full(n_classes, 3 / n_classes), size=size)
         counts = generator.multinomial(generator.integers(1, 11, size) if k == RAGGED else k, p)
-        parts.append(hocal.CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_))
+        parts.append(
+            hocal.CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
+        )
     return sum(parts[1:], start=parts[0])
 
 
@@ -164,7 +208,10 @@ def whole_fit(n_items: int, n_classes: int, k: int) -> dict[str, Any]:
     peak = peak_bytes(fit)
     seconds, _ = best_times({"fit": fit}, 1)
     case = {"n_items": n_items, "n_classes": n_classes, "k": k or "1 to 10"}
-    sizes = {"n_filled_cells": int((stats.n_items > 0).sum()), "n_distinct": len(stats.aligned.multiplicity)}
+    sizes = {
+        "n_filled_cells": int((stats.n_items > 0).sum()),
+        "n_distinct": len(stats.aligned.multiplicity),
+    }
     return {**case, **sizes, "seconds": seconds["fit"], "peak_bytes": peak}
 
 
@@ -194,17 +241,25 @@ def main(tiny: bool) -> None:
     """Run the three comparisons, print their rows and store them."""
     repeats, limit = (1, 1.0) if tiny else (5, 4.0)
     problems = list(
-        synthetic_problems(300, (2, RAGGED)) if tiny else synthetic_problems(10_000, (2, 5, 10, 50, RAGGED))
+        synthetic_problems(300, (2, RAGGED))
+        if tiny
+        else synthetic_problems(10_000, (2, 5, 10, 50, RAGGED))
     )
     if not tiny:
         problems = [*real_problems(), *problems]
-    small = [(case, problem) for case, problem in problems if len(problem.frequency) <= (10 if tiny else 70)]
+    small = [
+        (case, problem)
+        for case, problem in problems
+        if len(problem.frequency) <= (10 if tiny else 70)
+    ]
     sizes = [300, 1000] if tiny else [1_000, 10_000, 100_000, 1_000_000]
     worlds = [(2, 5), (10, 5), (10, RAGGED)] if tiny else [(2, 5), (10, 5), (100, 5), (10, RAGGED)]
     result = {
         "versions": versions("numpy", "scipy", "cvxpy", "clarabel"),
         "best_of": repeats,
-        "em": [show(against_expectation_maximisation(*problem, repeats, limit)) for problem in problems],
+        "em": [
+            show(against_expectation_maximisation(*problem, repeats, limit)) for problem in problems
+        ],
         "cvxpy": [show(against_convex_solver(*problem, min(repeats, 2))) for problem in small],
         "fit": [show(whole_fit(n, *world)) for world in worlds for n in sizes],
     }
@@ -216,5 +271,7 @@ def main(tiny: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true")
-    with threadpool_limits(1, user_api="blas"):  # as the calibrator fits: threads do not pay for these sizes
+    with threadpool_limits(
+        1, user_api="blas"
+    ):  # as the calibrator fits: threads do not pay for these sizes
         main(parser.parse_args().tiny)

@@ -41,16 +41,22 @@ def start(program: list[str]) -> str:
 
 def run(repeats: int) -> dict[str, Any]:
     """Return the best times, in turns; the first turn compiles bytecode and is not timed."""
-    seconds, printed = best_times({name: lambda p=p: start(p) for name, p in PROGRAMS.items()}, repeats)
+    seconds, printed = best_times(
+        {name: lambda p=p: start(p) for name, p in PROGRAMS.items()}, repeats
+    )
     bare = seconds["python"]
-    calibrators = ("from hocal import SnapshotCalibrator", "from sklearn.calibration import CalibratedClassifierCV")
+    calibrators = (
+        "from hocal import SnapshotCalibrator",
+        "from sklearn.calibration import CalibratedClassifierCV",
+    )
     return {
         "versions": versions("hocal", "numpy", "scikit-learn", "typer"),
         "best_of": repeats,
         "seconds": seconds,
         "ratio_to_sklearn": seconds["import hocal"] / seconds["import sklearn"],
         "target_at_most": TARGET,
-        "ratio_to_sklearn_without_python": (seconds["import hocal"] - bare) / (seconds["import sklearn"] - bare),
+        "ratio_to_sklearn_without_python": (seconds["import hocal"] - bare)
+        / (seconds["import sklearn"] - bare),
         "calibrator_ratio_to_sklearn": seconds[calibrators[0]] / seconds[calibrators[1]],
         "correct": printed["hocal --version"].split() == ["hocal", versions("hocal")["hocal"]],
     }

@@ -16,12 +16,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-MOST_SECONDS, MOST_BYTES = 60.0, 8e9  # of one call; a method that would need more stops at the size before
+# of one call; a method that would need more stops at the size before
+MOST_SECONDS = 60.0
+MOST_BYTES = 8e9
 
 
-def best_times(calls: Mapping[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, float], dict[str, Any]]:
+def best_times(
+    calls: Mapping[str, Callable[[], Any]], repeats: int
+) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the best time in seconds and the value of each call, taking turns so that a disturbance hits all."""
-    values = {name: call() for name, call in calls.items()}  # also loads what is imported on first use
+    values = {
+        name: call() for name, call in calls.items()
+    }  # also loads what is imported on first use
     seconds = dict.fromkeys(calls, float("inf"))
     for _ in range(repeats):
         for name, call in calls.items():
@@ -33,11 +39,14 @@ def best_times(calls: Mapping[str, Callable[[], Any]], repeats: int) -> tuple[di
 
 def peak_bytes(call: Callable[[], Any]) -> int | None:
     """Return the most memory a call holds beyond what was there before, its result included; None but on Linux."""
-    status, refs = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    status = Path("/proc/self/status")
+    refs = Path("/proc/self/clear_refs")
     if not refs.exists():
         return None
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # else memory that was freed but not returned hides what the call takes
+    ctypes.CDLL(None).malloc_trim(
+        0
+    )  # else memory that was freed but not returned hides what the call takes
     refs.write_text("5", encoding="ascii")  # forget the peak so far
     before = _kilobytes(status, "VmRSS")
     result = call()
@@ -47,7 +56,9 @@ def peak_bytes(call: Callable[[], Any]) -> int | None:
 
 
 def _kilobytes(status: Path, field: str) -> int:
-    line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith(field))
+    line = next(
+        line for line in status.read_text(encoding="ascii").splitlines() if line.startswith(field)
+    )
     return int(line.split()[1])
 
 
@@ -64,17 +75,22 @@ def measure_once(call: Callable[[], Any]) -> tuple[float, int | None, Any]:
     return held[0], peak, held[1]
 
 
-def too_large(seconds: Mapping[str, float], peaks: Mapping[str, int | None], times_larger: float) -> dict[str, str]:
+def too_large(
+    seconds: Mapping[str, float], peaks: Mapping[str, int | None], times_larger: float
+) -> dict[str, str]:
     """Tell which methods would take too long or too much memory on larger data, and why, from smaller data."""
     slow = [name for name, value in seconds.items() if value * times_larger > MOST_SECONDS]
     large = [name for name, value in peaks.items() if (value or 0) * times_larger > MOST_BYTES]
-    return dict.fromkeys(large, f"over {MOST_BYTES / 1e9:.0f} GB") | dict.fromkeys(slow, f"over {MOST_SECONDS:.0f} s")
+    return dict.fromkeys(large, f"over {MOST_BYTES / 1e9:.0f} GB") | dict.fromkeys(
+        slow, f"over {MOST_SECONDS:.0f} s"
+    )
 
 
 def growth(sizes: Iterable[float], seconds: Iterable[float]) -> float:
     """Return the power of the size with which time grows: the slope of a line through their logarithms."""
     x, y = ([math.log(value) for value in values] for values in (sizes, seconds))
-    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
+    middle_x = sum(x) / len(x)
+    middle_y = sum(y) / len(y)
     spread = sum((a - middle_x) ** 2 for a in x)
     return sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / spread
 
@@ -82,7 +98,8 @@ def growth(sizes: Iterable[float], seconds: Iterable[float]) -> float:
 def load_alone(distribution: str, module: str) -> Any:
     """Import one module of a peer without running the `__init__` of its packages.
 
-    For peers whose packages import torchvision or lightning at once, though the function timed needs neither.
+    For peers whose packages import torchvision or lightning at once, though the function timed
+    needs neither.
     """
     site = Path(str(distribution_of(distribution).locate_file("")))
     parts = module.split(".")

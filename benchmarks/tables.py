@@ -31,7 +31,11 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     value, unit = (
-        (seconds, "s") if seconds >= 1 else (1e3 * seconds, "ms") if seconds >= 1e-3 else (1e6 * seconds, "us")
+        (seconds, "s")
+        if seconds >= 1
+        else (1e3 * seconds, "ms")
+        if seconds >= 1e-3
+        else (1e6 * seconds, "us")
     )
     return f"{figure(value)} {unit}"
 
@@ -74,14 +78,29 @@ def transport_pairs() -> str:
         for part in ("one_pair", "one_pair_of_two_classes", "many_classes")
         for row in result[part]
     ]  # fmt: skip
-    heads = ["classes", "k", "items", "distinct", "best peer", "hocal", "times faster", "worst draw", "memory"]
+    heads = [
+        "classes",
+        "k",
+        "items",
+        "distinct",
+        "best peer",
+        "hocal",
+        "times faster",
+        "worst draw",
+        "memory",
+    ]
     return table(heads, rows)
 
 
 def transport_cells() -> str:
     """Return the distances in a hundred cells."""
     result = stored("wasserstein")
-    parts = ("small_cells", "small_cells_of_two_classes", "large_cells", "large_cells_of_two_classes")
+    parts = (
+        "small_cells",
+        "small_cells_of_two_classes",
+        "large_cells",
+        "large_cells_of_two_classes",
+    )
     rows = [
         [
             row["n_classes"], count(row["items_a_cell"]), row["cell_sizes"], row["k"],
@@ -90,7 +109,9 @@ def transport_cells() -> str:
         for part in parts
         for row in result[part]
     ]  # fmt: skip
-    return table(["classes", "items a cell", "sizes", "k", "best peer", "hocal", "times faster"], rows)
+    return table(
+        ["classes", "items a cell", "sizes", "k", "best peer", "hocal", "times faster"], rows
+    )
 
 
 def transport_lines() -> str:
@@ -102,7 +123,9 @@ def transport_lines() -> str:
         ]
         for row in stored("wasserstein")["weighted_lines"]
     ]  # fmt: skip
-    return table(["pairs", "atoms", "POT `emd2_1d`", "SciPy", "hocal", "times faster than the better"], rows)
+    return table(
+        ["pairs", "atoms", "POT `emd2_1d`", "SciPy", "hocal", "times faster than the better"], rows
+    )
 
 
 def decomposition() -> str:
@@ -111,8 +134,16 @@ def decomposition() -> str:
     rows = []
     for case in result["cases"] + result["sizes"]:
         relative = case["time_relative_to_read"]
-        peers = {name: x for name, x in relative.items() if name.startswith("torch") and name.endswith("1_thread")}
-        both = {name: x for name, x in relative.items() if name.startswith("torch") and name.endswith("2_threads")}
+        peers = {
+            name: x
+            for name, x in relative.items()
+            if name.startswith("torch") and name.endswith("1_thread")
+        }
+        both = {
+            name: x
+            for name, x in relative.items()
+            if name.startswith("torch") and name.endswith("2_threads")
+        }
         rows.append(
             [
                 " x ".join(map(count, case["shape"])), case["dtype"], duration(case["read_seconds"]),
@@ -121,7 +152,15 @@ def decomposition() -> str:
                 figure(min(peers.values())), figure(min(both.values())), figure(relative.get("probly")),
             ]
         )  # fmt: skip
-    heads = ["items x members x classes", "dtype", "read", "hocal", "mixtures given", "tensor", "tensor, 2 threads"]
+    heads = [
+        "items x members x classes",
+        "dtype",
+        "read",
+        "hocal",
+        "mixtures given",
+        "tensor",
+        "tensor, 2 threads",
+    ]
     return table([*heads, "best PyTorch", "best PyTorch, 2 threads", "probly"], rows)
 
 
@@ -134,7 +173,10 @@ def decomposition_memory() -> str:
         + [figure(case["peak_memory_in_inputs"].get(name)) for name in names]
         for case in cases
     ]
-    return table(["input", "dtype", *(name.removesuffix("_1_thread").replace("_", " ") for name in names)], rows)
+    return table(
+        ["input", "dtype", *(name.removesuffix("_1_thread").replace("_", " ") for name in names)],
+        rows,
+    )
 
 
 def decomposition_gpu() -> str:
@@ -149,7 +191,15 @@ def decomposition_gpu() -> str:
         ]
         for row in stored("decomposition_gpu")["rows"]
     ]  # fmt: skip
-    heads = ["items x members x classes", "dtype", "input", "read", "torch-uncertainty", "hocal", "hocal / read"]
+    heads = [
+        "items x members x classes",
+        "dtype",
+        "input",
+        "read",
+        "torch-uncertainty",
+        "hocal",
+        "hocal / read",
+    ]
     return table([*heads, "times faster", "hocal, GPU idle before", "its memory", "hocal's"], rows)
 
 
@@ -164,7 +214,9 @@ def deconvolution_pool() -> str:
         for row in stored("deconvolution")["em"]
     ]  # fmt: skip
     heads = ["data", "classes", "k", "snapshots", "atoms", "hocal", "its gap"]
-    return table([*heads, *(f"times faster than EM to {short}" for short in ("1e-6", "1e-8"))], rows)
+    return table(
+        [*heads, *(f"times faster than EM to {short}" for short in ("1e-6", "1e-8"))], rows
+    )
 
 
 def _slow(row: dict[str, Any], short: str) -> str:
@@ -182,7 +234,16 @@ def deconvolution_optimum() -> str:
         ]
         for row in stored("deconvolution")["cvxpy"]
     ]  # fmt: skip
-    heads = ["data", "classes", "k", "snapshots", "CVXPY", "hocal", "times faster", "hocal's optimum is better by"]
+    heads = [
+        "data",
+        "classes",
+        "k",
+        "snapshots",
+        "CVXPY",
+        "hocal",
+        "times faster",
+        "hocal's optimum is better by",
+    ]
     return table(heads, rows)
 
 
@@ -198,14 +259,25 @@ def deconvolution_fit() -> str:
     return table(["items", "classes", "k", "cells", "distinct snapshots", "time", "memory"], rows)
 
 
-CALIBRATORS = ("hocal_empirical", "hocal_deconvolved", "netcal", "sklearn_isotonic", "sklearn_sigmoid")
+CALIBRATORS = (
+    "hocal_empirical",
+    "hocal_deconvolved",
+    "netcal",
+    "sklearn_isotonic",
+    "sklearn_sigmoid",
+)
 
 
 def calibration() -> str:
     """Return fits and predictions of calibrators."""
-    result, rows = stored("calibration"), []
+    result = stored("calibration")
+    rows = []
     for row in [*result["rows"], *result["many_classes"], result["ragged"]]:
-        data = [count(row["n_items"]), row["n_classes"], "1 to 10" if row is result["ragged"] else 5]
+        data = [
+            count(row["n_items"]),
+            row["n_classes"],
+            "1 to 10" if row is result["ragged"] else 5,
+        ]
         for job in ("fit", "predict_proba", "decompose"):
             times = [row["seconds"].get(name, {}).get(job) for name in CALIBRATORS]
             rows.append([*data, job, *map(duration, times)])
@@ -230,9 +302,11 @@ def calibration_memory() -> str:
 
 def annotation_counts() -> str:
     """Return the counting of labels."""
-    result, rows = stored("annotations"), []
+    result = stored("annotations")
+    rows = []
     for row in [*result["count"], *result["count_other"]]:
-        seconds, faster = row["seconds"], row["times_faster_than_crowdkit"]
+        seconds = row["seconds"]
+        faster = row["times_faster_than_crowdkit"]
         rows.append(
             [
                 count(row["n_labels"]), row["n_classes"], "text" if row["text"] else "integers",
@@ -242,7 +316,17 @@ def annotation_counts() -> str:
                 duration(seconds.get("cleanlab")), duration(seconds.get("hocal_on_wide_pandas")),
             ]
         )  # fmt: skip
-    heads = ["labels", "classes", "kind", "DuckDB", "polars", "pandas", "time on DuckDB", "its memory", "crowd-kit"]
+    heads = [
+        "labels",
+        "classes",
+        "kind",
+        "DuckDB",
+        "polars",
+        "pandas",
+        "time on DuckDB",
+        "its memory",
+        "crowd-kit",
+    ]
     return table([*heads, "hocal on pandas is faster by", "cleanlab", "hocal on its table"], rows)
 
 
@@ -260,13 +344,28 @@ def annotation_cells() -> str:
 
 def imports() -> str:
     """Return what starting costs."""
-    rows = [[f"`{name}`", duration(seconds)] for name, seconds in stored("imports")["seconds"].items()]
+    rows = [
+        [f"`{name}`", duration(seconds)] for name, seconds in stored("imports")["seconds"].items()
+    ]
     return table(["program", "time"], rows)
 
 
 TABLES: tuple[Callable[[], str], ...] = (
-    *(transport_pairs, transport_cells, transport_lines, decomposition, decomposition_memory, decomposition_gpu),
-    *(deconvolution_pool, deconvolution_optimum, deconvolution_fit, calibration, calibration_memory),
+    *(
+        transport_pairs,
+        transport_cells,
+        transport_lines,
+        decomposition,
+        decomposition_memory,
+        decomposition_gpu,
+    ),
+    *(
+        deconvolution_pool,
+        deconvolution_optimum,
+        deconvolution_fit,
+        calibration,
+        calibration_memory,
+    ),
     *(annotation_counts, annotation_cells, imports),
 )
 
@@ -274,7 +373,8 @@ TABLES: tuple[Callable[[], str], ...] = (
 def fill(text: str) -> str:
     """Return the document with every table written anew."""
     for make in TABLES:
-        start, end = f"<!-- {make.__name__} -->\n", f"<!-- end of {make.__name__} -->\n"
+        start = f"<!-- {make.__name__} -->\n"
+        end = f"<!-- end of {make.__name__} -->\n"
         before, rest = text.split(start)
         _, after = rest.split(end)
         text = before + start + make() + end + after

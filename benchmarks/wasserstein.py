@@ -1,12 +1,14 @@
 """Time `hocal.wasserstein` against POT and SciPy, side by side in one process.
 
-Run from the repository root, with HOCAL_DATA naming the directory that holds cifar10h/cifar10h-counts.npy:
+Run from the repository root, with HOCAL_DATA naming the directory that holds
+cifar10h/cifar10h-counts.npy:
 
-    HOCAL_DATA=... python benchmarks/wasserstein.py            # minutes, writes benchmarks/results/wasserstein.json
-    python benchmarks/wasserstein.py --tiny                    # seconds, synthetic labels, writes nothing
+    HOCAL_DATA=... python benchmarks/wasserstein.py            # minutes, writes
+    benchmarks/results/wasserstein.json python benchmarks/wasserstein.py --tiny                    #
+    seconds, synthetic labels, writes nothing
 
-Peers get the raw samples as label distributions, and their costs where they need them; hocal gets the label counts,
-and its time includes building the mixtures.
+Peers get the raw samples as label distributions, and their costs where they need them; hocal gets
+the label counts, and its time includes building the mixtures.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from hocal.uncertainty.mixtures import Mixtures
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-AIM = 20  # times faster than POT on the raw samples; two classes: not slower than the faster of POT and SciPy
+# times faster than POT on the raw samples; two classes: not slower than the faster of POT and SciPy
+AIM = 20
 TOLERANCE = 1e-9
 RESULTS = Path(__file__).parent / "results" / "wasserstein.json"
 DATA = "CIFAR-10H, k labels an item drawn with replacement; two classes: the most frequent one against the rest"
@@ -74,19 +77,29 @@ def peers(n_classes: int) -> dict[str, Callable[[Array, Array], float]]:
 
 def hocal_distance(first: Counts, second: Counts) -> float:
     """Return W1 between two samples, mixtures included."""
-    return float(wasserstein(Mixtures.from_snapshots(first)[0], Mixtures.from_snapshots(second)[0])[0])
+    return float(
+        wasserstein(Mixtures.from_snapshots(first)[0], Mixtures.from_snapshots(second)[0])[0]
+    )
 
 
 def compared(row: dict[str, Any], seconds: dict[str, float], difference: float) -> dict[str, Any]:
     """Return a row of results: the best peer's time over hocal's."""
     best = min(value for name, value in seconds.items() if not name.startswith("hocal"))
-    return {**row, "times_faster": best / seconds["hocal"], "seconds": seconds, "difference": difference}
+    return {
+        **row,
+        "times_faster": best / seconds["hocal"],
+        "seconds": seconds,
+        "difference": difference,
+    }
 
 
 def one_pair(p: Array, k: int, n_items: int, n_draws: int, repeats: int) -> dict[str, Any]:
     """Compare disjoint samples of k-snapshots, several draws."""
     draws = [one_draw(p, k, n_items, seed, repeats) for seed in range(n_draws)]
-    mean = {name: float(np.mean([draw["seconds"][name] for draw in draws])) for name in draws[0]["seconds"]}
+    mean = {
+        name: float(np.mean([draw["seconds"][name] for draw in draws]))
+        for name in draws[0]["seconds"]
+    }
     row = {
         "n_classes": p.shape[1],
         "k": k,
@@ -102,8 +115,11 @@ def one_pair(p: Array, k: int, n_items: int, n_draws: int, repeats: int) -> dict
 def one_draw(p: Array, k: int, n_items: int, seed: int, repeats: int) -> dict[str, Any]:
     """Time one pair of samples, also with the mixtures given."""
     generator = np.random.default_rng([seed, k])
-    first, second = np.split(generator.multinomial(k, p[generator.permutation(len(p))[: 2 * n_items]]), 2)
-    a, b = Mixtures.from_snapshots(first)[0], Mixtures.from_snapshots(second)[0]
+    first, second = np.split(
+        generator.multinomial(k, p[generator.permutation(len(p))[: 2 * n_items]]), 2
+    )
+    a = Mixtures.from_snapshots(first)[0]
+    b = Mixtures.from_snapshots(second)[0]
     calls = {
         **{name: partial(peer, first / k, second / k) for name, peer in peers(p.shape[1]).items()},
         "hocal": partial(hocal_distance, first, second),
@@ -115,30 +131,44 @@ def one_draw(p: Array, k: int, n_items: int, seed: int, repeats: int) -> dict[st
     seconds, values = best_times(calls, repeats)
     peak = {name: peak_bytes(calls[name]) for name in calls} if seed == 0 else None
     row = {"atoms": [len(a.weights), len(b.weights)], "peak_bytes": peak}
-    return compared(row, seconds, max(abs(float(value - values["hocal"])) for value in values.values()))
+    return compared(
+        row, seconds, max(abs(float(value - values["hocal"])) for value in values.values())
+    )
 
 
-def cells(p: Array, k: int, sizes: str, n_cells: int, n_items: int, n_timed: int, repeats: int) -> dict[str, Any]:
+def cells(
+    p: Array, k: int, sizes: str, n_cells: int, n_items: int, n_timed: int, repeats: int
+) -> dict[str, Any]:
     """Compare the k-snapshots of two sets of items cell by cell, as a calibration error does.
 
-    Peers run on `n_timed` of the cells, and their time is scaled up to all. With sizes "equal" each cell has
-    n_items / n_cells items on both sides, with "drawn" about that many.
+    Peers run on `n_timed` of the cells, and their time is scaled up to all. With sizes "equal" each
+    cell has n_items / n_cells items on both sides, with "drawn" about that many.
     """
     generator = np.random.default_rng(k)
     counts = generator.multinomial(k, p[generator.integers(len(p), size=2 * n_items)])
     cell = np.tile(np.arange(n_items) % n_cells, 2)
     if sizes == "drawn":
         cell = generator.integers(n_cells, size=2 * n_items)
-    (first, second), (where, other) = np.split(counts, 2), np.split(cell, 2)
+    (first, second) = np.split(counts, 2)
+    (where, other) = np.split(cell, 2)
     groups = [(first[where == c] / k, second[other == c] / k) for c in range(n_timed)]
 
     def hocal() -> Array:
-        mixtures = (Mixtures.from_snapshots(*side, n_cells=n_cells) for side in ((first, where), (second, other)))
+        mixtures = (
+            Mixtures.from_snapshots(*side, n_cells=n_cells)
+            for side in ((first, where), (second, other))
+        )
         return wasserstein(*(each.stored() for each in mixtures))
 
-    calls = {name: lambda f=peer: np.array([f(*group) for group in groups]) for name, peer in peers(p.shape[1]).items()}
+    calls = {
+        name: lambda f=peer: np.array([f(*group) for group in groups])
+        for name, peer in peers(p.shape[1]).items()
+    }
     seconds, values = best_times({**calls, "hocal": hocal}, repeats)
-    scaled = {name: value * (1 if name == "hocal" else n_cells / n_timed) for name, value in seconds.items()}
+    scaled = {
+        name: value * (1 if name == "hocal" else n_cells / n_timed)
+        for name, value in seconds.items()
+    }
     row = {
         "n_classes": p.shape[1],
         "k": k,
@@ -148,18 +178,23 @@ def cells(p: Array, k: int, sizes: str, n_cells: int, n_items: int, n_timed: int
         "peers_timed_on_cells": n_timed,
         "peak_bytes": peak_bytes(hocal),
     }
-    difference = max(float(np.abs(values[name] - values["hocal"][:n_timed]).max()) for name in calls)
+    difference = max(
+        float(np.abs(values[name] - values["hocal"][:n_timed]).max()) for name in calls
+    )
     return compared(row, scaled, difference)
 
 
 def weighted_lines(n_mixtures: int, n_atoms: int, repeats: int) -> dict[str, Any]:
     """Compare weighted two-class mixtures that share no atoms; the peers run once for each pair."""
     generator = np.random.default_rng(0)
-    x, y = generator.beta(2, 3, (n_mixtures, n_atoms)), generator.beta(1, 2, (n_mixtures, n_atoms))
+    x = generator.beta(2, 3, (n_mixtures, n_atoms))
+    y = generator.beta(1, 2, (n_mixtures, n_atoms))
     u, v = (generator.dirichlet(np.ones(n_atoms), n_mixtures) for _ in range(2))
-    offsets, index = np.arange(n_mixtures + 1) * n_atoms, np.arange(n_mixtures)
+    offsets = np.arange(n_mixtures + 1) * n_atoms
+    index = np.arange(n_mixtures)
     a, b = (
-        Mixtures(np.stack([1 - z, z], axis=-1).reshape(-1, 2), w.ravel(), offsets, index) for z, w in ((x, u), (y, v))
+        Mixtures(np.stack([1 - z, z], axis=-1).reshape(-1, 2), w.ravel(), offsets, index)
+        for z, w in ((x, u), (y, v))
     )
     rows = list(zip(x, y, u, v, strict=True))
     calls = {
@@ -187,17 +222,24 @@ def cost_growth(p: Array, k: int, hocal_sizes: list[int], pot_sizes: list[int]) 
     seconds: dict[str, dict[int, float]] = {"hocal": {}, "pot": {}}
     for n_items in sorted({*hocal_sizes, *pot_sizes}):
         generator = np.random.default_rng([n_items, k])
-        counts = [generator.multinomial(k, p[generator.integers(len(p), size=n_items)]) for _ in range(2)]
+        counts = [
+            generator.multinomial(k, p[generator.integers(len(p), size=n_items)]) for _ in range(2)
+        ]
         raw = [side / k for side in counts]
         calls = {"hocal": partial(hocal_distance, *counts), "pot": partial(pot, *raw)}
         wanted = {"hocal": hocal_sizes, "pot": pot_sizes}
-        times, _ = best_times({name: call for name, call in calls.items() if n_items in wanted[name]}, 3)
+        times, _ = best_times(
+            {name: call for name, call in calls.items() if n_items in wanted[name]}, 3
+        )
         for name, value in times.items():
             seconds[name][n_items] = value
     return {
         "n_classes": p.shape[1],
         "k": k,
-        **{name: {"seconds": each, "exponent": growth(each, each.values())} for name, each in seconds.items()},
+        **{
+            name: {"seconds": each, "exponent": growth(each, each.values())}
+            for name, each in seconds.items()
+        },
         "peak_bytes_of_the_largest": peak_bytes(partial(hocal_distance, *counts)),
         "bytes_of_its_counts": sum(side.nbytes for side in counts),
     }
@@ -206,25 +248,43 @@ def cost_growth(p: Array, k: int, hocal_sizes: list[int], pot_sizes: list[int]) 
 def run(tiny: bool) -> dict[str, Any]:
     """Return all measurements."""
     p = load_label_distributions(tiny)
-    binary, sizes = two_classes_of(p), ["equal", "drawn"]
+    binary = two_classes_of(p)
+    sizes = ["equal", "drawn"]
     all_k = [2, 10] if tiny else [2, 5, 10, 50]
     n_items, n_draws, repeats = (200, 1, 2) if tiny else (2000, 3, 5)
     small, large = ((5, 100, 5), (3, 600, 1)) if tiny else ((100, 5000, 100), (100, 200_000, 4))
-    growing = ([500, 2000], [100, 200]) if tiny else ([10**3, 10**4, 10**5, 10**6], [500, 1000, 2000, 4000])
+    growing = (
+        ([500, 2000], [100, 200])
+        if tiny
+        else ([10**3, 10**4, 10**5, 10**6], [500, 1000, 2000, 4000])
+    )
     worlds = [(20, 100)] if tiny else [(100, 2000), (1000, 1000)]
-    lines = [(1, 100), (20, 30)] if tiny else [(1, 100), (1, 2000), (1, 100_000), (100, 300), (20_000, 30)]
+    lines = (
+        [(1, 100), (20, 30)]
+        if tiny
+        else [(1, 100), (1, 2000), (1, 100_000), (100, 300), (20_000, 30)]
+    )
     return {
         "versions": versions("numpy", "scipy", "POT"),
         "data": "synthetic" if tiny else DATA,
         "aim": AIM,
         "one_pair": [one_pair(p, k, n_items, n_draws, repeats) for k in all_k],
-        "one_pair_of_two_classes": [one_pair(binary, k, n_items, n_draws, 10 * repeats) for k in all_k],
+        "one_pair_of_two_classes": [
+            one_pair(binary, k, n_items, n_draws, 10 * repeats) for k in all_k
+        ],
         "small_cells": [cells(p, k, each, *small, 2 * repeats) for each in sizes for k in all_k],
-        "small_cells_of_two_classes": [cells(binary, k, "drawn", *small, 2 * repeats) for k in all_k],
+        "small_cells_of_two_classes": [
+            cells(binary, k, "drawn", *small, 2 * repeats) for k in all_k
+        ],
         "large_cells": [cells(p, k, "equal", *large, 2) for k in all_k],
         "large_cells_of_two_classes": [cells(binary, k, "equal", *large, 2) for k in all_k],
-        "many_classes": [one_pair(dirichlet_world(n, 2 * m), k, m, 1, 2) for n, m in worlds for k in all_k[:3]],
-        "weighted_lines": [weighted_lines(*each, 40 * repeats if each[0] * each[1] < 10_000 else 3) for each in lines],
+        "many_classes": [
+            one_pair(dirichlet_world(n, 2 * m), k, m, 1, 2) for n, m in worlds for k in all_k[:3]
+        ],
+        "weighted_lines": [
+            weighted_lines(*each, 40 * repeats if each[0] * each[1] < 10_000 else 3)
+            for each in lines
+        ],
         "growth": cost_growth(p, 10, *growing),
     }
 
@@ -232,7 +292,9 @@ def run(tiny: bool) -> dict[str, Any]:
 def main() -> None:
     """Measure, check that every value agrees with its peer, and print or store the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="small synthetic data; checks values, writes nothing")
+    parser.add_argument(
+        "--tiny", action="store_true", help="small synthetic data; checks values, writes nothing"
+    )
     tiny = parser.parse_args().tiny
     result = run(tiny)
     text = json.dumps(result, indent=2)

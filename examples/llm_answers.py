@@ -1,12 +1,14 @@
 """Find out from a few sampled answers of a language model what is ambiguous and what a small model does not know.
 
-A small, cheap classifier sorts support tickets into teams. A large language model sorts them better but costs more, so
-it is asked about a part of the tickets only, five times each. Its answers are labels: where they differ, the ticket is
-ambiguous and no classifier can be sure (aleatoric); where they agree and the small model doubts, the small model does
-not know (epistemic), and the large one is worth asking.
+A small, cheap classifier sorts support tickets into teams. A large language model sorts them better
+but costs more, so it is asked about a part of the tickets only, five times each. Its answers are
+labels: where they differ, the ticket is ambiguous and no classifier can be sure (aleatoric); where
+they agree and the small model doubts, the small model does not know (epistemic), and the large one
+is worth asking.
 
-No language model is at hand here: a simulated one draws its answers from known distributions, so that the result can be
-held against the truth. The part to replace by your own tickets, classifier and language model comes first.
+No language model is at hand here: a simulated one draws its answers from known distributions, so
+that the result can be held against the truth. The part to replace by your own tickets, classifier
+and language model comes first.
 """
 
 import numpy as np
@@ -17,7 +19,9 @@ from sklearn.pipeline import make_pipeline
 
 import hocal
 
-N_TICKETS, N_ASKED, N_ANSWERS = 6_000, 1_500, 5
+N_TICKETS = 6_000
+N_ASKED = 1_500
+N_ANSWERS = 5
 
 # Replace from here ...
 
@@ -30,14 +34,17 @@ WORDS = {
 SHARES = {"clear": 0.6, "vague": 0.2, "coded": 0.2}
 
 
-def write_tickets(n_tickets: int, generator: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+def write_tickets(
+    n_tickets: int, generator: np.random.Generator
+) -> tuple[pd.DataFrame, np.ndarray]:
     """Simulate tickets (ticket, text, kind) and the distribution of the large model's answers to each.
 
-    Clear tickets speak of one team's matters; vague ones of two, and the answer could be either; coded ones give a
-    product code, which the large model knows and the small one has never seen.
+    Clear tickets speak of one team's matters; vague ones of two, and the answer could be either;
+    coded ones give a product code, which the large model knows and the small one has never seen.
     """
     kinds = generator.choice(list(SHARES), n_tickets, p=list(SHARES.values()))
-    texts, answers = [], np.full((n_tickets, len(TEAMS)), 0.01)
+    texts = []
+    answers = np.full((n_tickets, len(TEAMS)), 0.01)
     for ticket, kind in enumerate(kinds):
         first, second = generator.choice(len(TEAMS), 2, replace=False)
         mentioned = [first, first, second, second] if kind == "vague" else [first] * 4
@@ -48,17 +55,21 @@ def write_tickets(n_tickets: int, generator: np.random.Generator) -> tuple[pd.Da
     return table, answers / answers.sum(axis=1, keepdims=True)
 
 
-def ask_large_model(tickets: np.ndarray, answers: np.ndarray, generator: np.random.Generator) -> pd.DataFrame:
+def ask_large_model(
+    tickets: np.ndarray, answers: np.ndarray, generator: np.random.Generator
+) -> pd.DataFrame:
     """Simulate the log of a language model: a row an answer, in its own words.
 
-    Ask in separate calls at the temperature that you use otherwise: the guarantees need answers that are independent
-    given the question, and a second answer in the same conversation is not.
+    Ask in separate calls at the temperature that you use otherwise: the guarantees need answers
+    that are independent given the question, and a second answer in the same conversation is not.
     """
     rows = []
     for ticket in tickets:
         for call, team in enumerate(generator.choice(len(TEAMS), N_ANSWERS, p=answers[ticket])):
             refused = generator.random() < 0.01
-            rows.append((ticket, call, "I cannot tell." if refused else f"{TEAMS[team].capitalize()}."))
+            rows.append(
+                (ticket, call, "I cannot tell." if refused else f"{TEAMS[team].capitalize()}.")
+            )
     return pd.DataFrame(rows, columns=["ticket", "call", "answer"])
 
 
@@ -83,7 +94,9 @@ def main() -> None:
 
     # From words to labels. Refusals are no label; they are dropped because we say so.
     log["team"] = log["answer"].str.strip(".").str.lower()
-    labels = hocal.count_labels(log, item="ticket", label="team", annotator="call", classes=TEAMS, unknown="drop")
+    labels = hocal.count_labels(
+        log, item="ticket", label="team", annotator="call", classes=TEAMS, unknown="drop"
+    )
     print(f"\n{labels.counts.sum()} answers about {len(labels.items)} tickets")
 
     # Rows of the counts follow `labels.items`; predictions must come in the same order.
@@ -91,15 +104,22 @@ def main() -> None:
     calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(n_slices=5))
     calibrator.fit(probabilities[labels.items], labels.counts)
 
-    # Every other ticket costs nothing more: it gets the uncertainty of the tickets that the small model predicts alike.
+    # Every other ticket costs nothing more: it gets the uncertainty of the tickets that the small
+    # model predicts alike.
     others = np.setdiff1d(tickets["ticket"], labels.items)
     parts = calibrator.decompose(probabilities[others])
     show_kinds(tickets["kind"].to_numpy()[others], parts, answers[others])
-    certificate, cells = calibrator.certify(confidence=0.95), calibrator.partition_.assign(probabilities[others])
+    certificate = calibrator.certify(confidence=0.95)
+    cells = calibrator.partition_.assign(probabilities[others])
     texts = tickets["text"].to_numpy()[others]
-    for title, quantity in (("Ambiguous", "aleatoric"), ("Worth asking the large model", "epistemic")):
+    for title, quantity in (
+        ("Ambiguous", "aleatoric"),
+        ("Worth asking the large model", "epistemic"),
+    ):
         lower, upper = certificate.interval(quantity)
-        print(f"\n{title}: the most {quantity} uncertainty, with what five answers prove about tickets like it")
+        print(
+            f"\n{title}: the most {quantity} uncertainty, with what five answers prove about tickets like it"
+        )
         for row in np.argsort(-parts.as_dict()[quantity], kind="stable")[:3]:
             interval = f"[{lower[cells[row]]:.2f}, {upper[cells[row]]:.2f}]"
             print(f"  {parts.as_dict()[quantity][row]:.2f} nats, 95% {interval}   {texts[row]}")
@@ -110,11 +130,18 @@ def main() -> None:
 def show_kinds(kinds: np.ndarray, parts: hocal.Decomposition, answers: np.ndarray) -> None:
     """Print estimated and true uncertainty of each kind of ticket, in nats."""
     known = hocal.decompose(hocal.Mixtures.from_points(answers)).aleatoric
-    print(f"\n{'kind':8}{'tickets':>8}{'predictive':>12}{'aleatoric':>11}{'(truth)':>9}{'epistemic':>11}")
+    print(
+        f"\n{'kind':8}{'tickets':>8}{'predictive':>12}{'aleatoric':>11}{'(truth)':>9}{'epistemic':>11}"
+    )
     for kind in SHARES:
         of = kinds == kind
-        means = [values[of].mean() for values in (parts.predictive, parts.aleatoric, known, parts.epistemic)]
-        print(f"{kind:8}{of.sum():8}{means[0]:12.3f}{means[1]:11.3f}{means[2]:9.3f}{means[3]:11.3f}")
+        means = [
+            values[of].mean()
+            for values in (parts.predictive, parts.aleatoric, known, parts.epistemic)
+        ]
+        print(
+            f"{kind:8}{of.sum():8}{means[0]:12.3f}{means[1]:11.3f}{means[2]:9.3f}{means[3]:11.3f}"
+        )
 
 
 if __name__ == "__main__":

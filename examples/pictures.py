@@ -2,9 +2,9 @@
 
     python examples/pictures.py [FOLDER]
 
-The first holds predicted against observed aleatoric uncertainty, cell by cell, for the paper's method and for hocal
-with three labels an item. The second shows what the uncertainty of each item is made of, and what labels buy. Without
-a folder the pictures are drawn, measured and thrown away.
+The first holds predicted against observed aleatoric uncertainty, cell by cell, for the paper's
+method and for hocal with three labels an item. The second shows what the uncertainty of each item
+is made of, and what labels buy. Without a folder the pictures are drawn, measured and thrown away.
 """
 
 import sys
@@ -17,19 +17,28 @@ import hocal
 from hocal.datasets import World, make_ambiguous_digits
 from hocal.plot import LabelCurveDisplay, ReliabilityDisplay, UncertaintyMapDisplay
 
-K, N_ITEMS, N_FIT = 3, 6000, 2500
-CALIBRATORS = {"the paper's method": hocal.SnapshotCalibrator(method="empirical"), "hocal": hocal.SnapshotCalibrator()}
+K = 3
+N_ITEMS = 6000
+N_FIT = 2500
+CALIBRATORS = {
+    "the paper's method": hocal.SnapshotCalibrator(method="empirical"),
+    "hocal": hocal.SnapshotCalibrator(),
+}
 
 
 def draw_reliability(world: World) -> Figure:
     """Fit both methods on three labels an item, and hold them against twenty labels of other items."""
-    fit, test = slice(0, N_FIT), slice(N_FIT, None)
-    counts, held_out = world.draw(K, random_state=1)[fit], world.draw(20, random_state=2)[test]
+    fit = slice(0, N_FIT)
+    test = slice(N_FIT, None)
+    counts = world.draw(K, random_state=1)[fit]
+    held_out = world.draw(20, random_state=2)[test]
     figure = Figure(figsize=(10, 5.4), layout="constrained")
     panels = figure.subplots(1, 2)
     for ax, (name, calibrator) in zip(panels, CALIBRATORS.items(), strict=True):
         calibrator.fit(world.predictions[fit], counts)
-        display = ReliabilityDisplay.from_estimator(calibrator, world.predictions[test], held_out, random_state=0)
+        display = ReliabilityDisplay.from_estimator(
+            calibrator, world.predictions[test], held_out, random_state=0
+        )
         display.plot(ax, min_items=30, title=f"{name}, {K} labels an item")
         ax.set(xlim=(-0.05, 1.45), ylim=(-0.05, 1.45))
         inside = 1 - display.n_items @ display.outside / display.n_items.sum()
@@ -42,7 +51,9 @@ def draw_uncertainty(world: World) -> Figure:
     figure = Figure(figsize=(10, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     calibrator = hocal.SnapshotCalibrator().fit(world.predictions, world.draw(K, random_state=1))
-    UncertaintyMapDisplay.from_estimator(calibrator, world.predictions).plot(left, title="what the doubt is made of")
+    UncertaintyMapDisplay.from_estimator(calibrator, world.predictions).plot(
+        left, title="what the doubt is made of"
+    )
     many = world.draw(50, random_state=3)
     curve = LabelCurveDisplay.from_estimator(
         CALIBRATORS, world.predictions, many, k=(2, 3, 5, 10), n_splits=3, random_state=0
@@ -59,7 +70,9 @@ def main(folder: Path) -> None:
     world = make_ambiguous_digits(N_ITEMS, random_state=0)
     for name, draw in {"reliability": draw_reliability, "uncertainty": draw_uncertainty}.items():
         path = folder / f"{name}.png"
-        draw(world).savefig(path, dpi=100, metadata={"Software": None})  # no version of matplotlib inside
+        draw(world).savefig(
+            path, dpi=100, metadata={"Software": None}
+        )  # no version of matplotlib inside
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -2,8 +2,8 @@
 
     python examples/scikit_learn_pipeline.py [REPORT.html]
 
-Labels are counts: how many of three people chose each class. A table of features with gaps and words shows that
-preprocessing belongs inside the pipeline, where it is cross-validated too.
+Labels are counts: how many of three people chose each class. A table of features with gaps and
+words shows that preprocessing belongs inside the pipeline, where it is cross-validated too.
 """
 
 import sys
@@ -46,8 +46,12 @@ def main(path: Path) -> None:
     held_out = table[1500:]
     print(held_out.assign(prediction=classifier.predict(held_out)).head(3).to_string())
     print(classifier.decompose(held_out))
-    print(f"accuracy against the most frequent label: {classifier.score(held_out, counts[1500:]):.2f}")
-    report = Report(summarise(classifier, held_out, counts[1500:], planning=False, title="Three people a photo"))
+    print(
+        f"accuracy against the most frequent label: {classifier.score(held_out, counts[1500:]):.2f}"
+    )
+    report = Report(
+        summarise(classifier, held_out, counts[1500:], planning=False, title="Three people a photo")
+    )
     print(report.save(path, overwrite=True).name)
 
 

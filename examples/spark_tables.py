@@ -1,7 +1,7 @@
 """Calibrate on tables that stay in Spark, and let its workers predict.
 
-Only histograms of the cells leave Spark. Two small Parquet files stand for tables of any size. Needs Java, and
-pip install "hocal[spark]".
+Only histograms of the cells leave Spark. Two small Parquet files stand for tables of any size.
+Needs Java, and pip install "hocal[spark]".
 """
 
 import os
@@ -27,9 +27,14 @@ def write_tables(folder: Path) -> None:
     """Write a row a judgement, and a row an item with its predictions."""
     world = make_mixture_world(2000, len(CLASSES), random_state=0)
     labels = np.repeat(np.tile(CLASSES, 2000), world.draw(3, random_state=1).ravel())
-    parquet.write_table(pa.table({"photo": np.repeat(np.arange(2000), 3), "choice": labels}), folder / "labels.parquet")
+    parquet.write_table(
+        pa.table({"photo": np.repeat(np.arange(2000), 3), "choice": labels}),
+        folder / "labels.parquet",
+    )
     columns = dict(zip(COLUMNS, world.predictions.T, strict=True))
-    parquet.write_table(pa.table({"photo": np.arange(2000), **columns}), folder / "predictions.parquet")
+    parquet.write_table(
+        pa.table({"photo": np.arange(2000), **columns}), folder / "predictions.parquet"
+    )
 
 
 # --8<-- [start:fit]
@@ -61,7 +66,9 @@ def predict(spark: SparkSession, folder: Path) -> pd.DataFrame:
             yield batch[["photo"]].assign(aleatoric=parts.aleatoric, epistemic=parts.epistemic)
 
     predictions = spark.read.parquet(f"{folder}/predictions.parquet")
-    uncertainty = predictions.mapInPandas(add_uncertainty, "photo long, aleatoric double, epistemic double")
+    uncertainty = predictions.mapInPandas(
+        add_uncertainty, "photo long, aleatoric double, epistemic double"
+    )
     return uncertainty.selectExpr("avg(aleatoric)", "avg(epistemic)").toPandas()
 
 

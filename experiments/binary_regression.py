@@ -2,12 +2,13 @@
 
     python experiments/binary_regression.py
 
-The world is a reconstruction (`hocal.datasets.make_binary_regression`): the paper's function is not public.
-A small network learns from single labels, 5,000 items with ten labels calibrate it in 100 equal bins, and a
-third set tests it, 50 times over. Epsilon, the largest distance over the bins, is mostly sampling noise: beside
-each figure stands its floor, the same figure for labels drawn from the calibrated prediction itself.
-The fair coin and the uniform distribution over snapshots are the paper's naive baselines. The weights of the network
-are stored for the tests: training is repeatable on one machine, but not between machines. Half a minute on one core.
+The world is a reconstruction (`hocal.datasets.make_binary_regression`): the paper's function is not
+public. A small network learns from single labels, 5,000 items with ten labels calibrate it in 100
+equal bins, and a third set tests it, 50 times over. Epsilon, the largest distance over the bins, is
+mostly sampling noise: beside each figure stands its floor, the same figure for labels drawn from
+the calibrated prediction itself. The fair coin and the uniform distribution over snapshots are the
+paper's naive baselines. The weights of the network are stored for the tests: training is repeatable
+on one machine, but not between machines. Half a minute on one core.
 """
 
 from typing import Any
@@ -26,7 +27,12 @@ from hocal.plot import EntropyDistributionDisplay, LabelCurveDisplay
 from hocal.torch import SoftmaxHead, predict_mixture, train
 from hocal.uncertainty.mixtures import Mixtures
 
-N_BATCHES, BATCH, N_CALIBRATION, K, N_BINS, N_RESAMPLES = 10_000, 256, 5_000, 10, 100, 50
+N_BATCHES = 10_000
+BATCH = 256
+N_CALIBRATION = 5_000
+K = 10
+N_BINS = 100
+N_RESAMPLES = 50
 TEST_SIZES = (1_000, 5_000)  # the paper does not say; the smaller one gives its figures
 LABELS = (1, 2, 3, 5, 10, 20, 50)  # an item, for the curve of the aleatoric error
 WEIGHTS = RESULTS / "binary_regression.safetensors"
@@ -51,14 +57,24 @@ class Stream:
 
 def network() -> nn.Sequential:
     """Return two hidden layers, which learn the slow part of the function and miss the fast one."""
-    return nn.Sequential(nn.Linear(1, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), SoftmaxHead(2, 64))
+    return nn.Sequential(
+        nn.Linear(1, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), SoftmaxHead(2, 64)
+    )
 
 
 def trained_network() -> nn.Module:
     """Train on single labels and store the weights."""
     torch.manual_seed(0)
     model = network()
-    train(model, Stream(0), loss=model[-1].loss, epochs=1, learning_rate=3e-3, warmup_epochs=0.05, device="cpu")
+    train(
+        model,
+        Stream(0),
+        loss=model[-1].loss,
+        epochs=1,
+        learning_rate=3e-3,
+        warmup_epochs=0.05,
+        device="cpu",
+    )
     save_file(model.state_dict(), WEIGHTS)
     return model
 
@@ -75,27 +91,38 @@ def predict(model: nn.Module, features: NDArray[np.float64]) -> NDArray[np.float
     return predict_mixture(model, torch.from_numpy(features).float(), batch_size=10_000).mean()
 
 
-def calibrated(model: nn.Module, k: int, method: Any, random: np.random.Generator) -> hocal.SnapshotCalibrator:
+def calibrated(
+    model: nn.Module, k: int, method: Any, random: np.random.Generator
+) -> hocal.SnapshotCalibrator:
     """Return a calibrator that saw k labels of each of 5,000 fresh items."""
     world = make_binary_regression(N_CALIBRATION, random_state=random)
     calibrator = hocal.SnapshotCalibrator(hocal.UniformPartition(N_BINS), method=method)
     return calibrator.fit(predict(model, world.features), world.draw(k, random_state=random))
 
 
-def epsilons(predicted: Mixtures, counts: NDArray[np.int64], cells: NDArray[np.intp]) -> dict[str, float]:
+def epsilons(
+    predicted: Mixtures, counts: NDArray[np.int64], cells: NDArray[np.intp]
+) -> dict[str, float]:
     """Return max and 95th percentile over the cells of W1(predicted snapshots, observed snapshots)."""
     observed = Mixtures.from_snapshots(counts, cells, n_cells=N_BINS)
     distances = hocal.wasserstein(predicted, observed.stored())
-    return {"max": float(np.nanmax(distances)), "quantile_95": float(np.nanquantile(distances, 0.95))}
+    return {
+        "max": float(np.nanmax(distances)),
+        "quantile_95": float(np.nanquantile(distances, 0.95)),
+    }
 
 
-def drawn_from(predicted: Mixtures, cells: NDArray[np.intp], random: np.random.Generator) -> NDArray[np.int64]:
+def drawn_from(
+    predicted: Mixtures, cells: NDArray[np.intp], random: np.random.Generator
+) -> NDArray[np.int64]:
     """Return a snapshot for each item from the predicted snapshots of its cell: no error but chance."""
     counts = np.empty((len(cells), 2), dtype=np.int64)
     for cell in np.unique(cells):
         _, atoms, _ = predicted.pairs(predicted.index[[cell]])
         where = np.flatnonzero(cells == cell)
-        counts[where] = np.rint(K * predicted.points[random.choice(atoms, len(where), p=predicted.weights[atoms])])
+        counts[where] = np.rint(
+            K * predicted.points[random.choice(atoms, len(where), p=predicted.weights[atoms])]
+        )
     return counts
 
 
@@ -105,7 +132,8 @@ def snapshot_errors(model: nn.Module, n_test: int, seed: int) -> dict[str, dict[
     calibrator = calibrated(model, K, "empirical", random)
     test = make_binary_regression(n_test, random_state=random)
     cells = calibrator.partition_.assign(predict(model, test.features))
-    counts, learned = test.draw(K, random_state=random), calibrator.cell_mixtures_
+    counts = test.draw(K, random_state=random)
+    learned = calibrator.cell_mixtures_
     grid = np.arange(K + 1) / K
     uniform = Mixtures.from_ensemble(np.column_stack([1 - grid, grid])[None])
     fair = Mixtures.from_points([[0.5, 0.5]]).project(K)
@@ -125,8 +153,11 @@ def aleatoric_errors(model: nn.Module, k: int, seed: int) -> dict[str, float]:
         calibrator = calibrated(model, k, method, random)
         test = make_binary_regression(N_CALIBRATION, random_state=random)
         p = predict(model, test.features)
-        parts, cells = calibrator.decompose(p, base=2), calibrator.partition_.assign(p)
-        errors[method] = hocal.aleatoric_error(parts, label_distributions=test.label_distributions, cells=cells)
+        parts = calibrator.decompose(p, base=2)
+        cells = calibrator.partition_.assign(p)
+        errors[method] = hocal.aleatoric_error(
+            parts, label_distributions=test.label_distributions, cells=cells
+        )
     return errors
 
 
@@ -135,11 +166,18 @@ def draw_task(model: nn.Module) -> None:
     figure = Figure(figsize=(11, 4), layout="constrained")
     inputs, function = figure.subplots(1, 2)
     world = make_binary_regression(20_000, random_state=0)
-    x, order = world.features[:, 0], np.argsort(world.features[:, 0])
+    x = world.features[:, 0]
+    order = np.argsort(world.features[:, 0])
     inputs.hist(x, bins=60, density=True, color="0.6")
     inputs.set(xlabel="x", ylabel="density of the inputs")
-    function.plot(x[order], world.label_distributions[order, 1], lw=0.8, color="0.6", label="p(y = 1 | x)")
-    function.plot(x[order], predict(model, world.features[order])[:, 1], label="the network, trained on single labels")
+    function.plot(
+        x[order], world.label_distributions[order, 1], lw=0.8, color="0.6", label="p(y = 1 | x)"
+    )
+    function.plot(
+        x[order],
+        predict(model, world.features[order])[:, 1],
+        label="the network, trained on single labels",
+    )
     function.set(xlabel="x", ylabel="probability of heads", xlim=(0, 3))
     function.legend(loc="lower right")
     draw("binary_regression_task", figure)
@@ -169,7 +207,9 @@ def show(result: dict[str, Any]) -> None:
     for n_test, rows in result["epsilon"].items():
         print(f"{n_test} test items         epsilon (max over cells)   95th percentile")
         for name, cells in rows.items():
-            ends = (f"{c['mean']:.3f} ({c['lower']:.3f} to {c['upper']:.3f})" for c in cells.values())
+            ends = (
+                f"{c['mean']:.3f} ({c['lower']:.3f} to {c['upper']:.3f})" for c in cells.values()
+            )
             print(f"{name:24}" + "".join(f"{end:>26}" for end in ends))
     print("labels an item      aleatoric error (bits), " + ", ".join(METHODS))
     for k, cells in result["aleatoric_error_bits"].items():
@@ -180,12 +220,16 @@ def main() -> None:
     """Train, resample, store, draw and print."""
     torch.set_num_threads(1)
     model = trained_network()
-    runs = {k: [aleatoric_errors(model, k, seed) for seed in range(N_RESAMPLES // 5)] for k in LABELS}
+    runs = {
+        k: [aleatoric_errors(model, k, seed) for seed in range(N_RESAMPLES // 5)] for k in LABELS
+    }
     result = {
         "resamplings": {"epsilon": N_RESAMPLES, "aleatoric_error_bits": N_RESAMPLES // 5},
         "paper": PAPER,
         "epsilon": {
-            str(n_test): summarise([snapshot_errors(model, n_test, seed) for seed in range(N_RESAMPLES)])
+            str(n_test): summarise(
+                [snapshot_errors(model, n_test, seed) for seed in range(N_RESAMPLES)]
+            )
             for n_test in TEST_SIZES
         },
         "aleatoric_error_bits": {str(k): summarise(runs[k]) for k in LABELS},

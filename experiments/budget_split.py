@@ -2,11 +2,11 @@
 
     HOCAL_DATA=... python experiments/budget_split.py [--resamplings 20]
 
-The budget is two labels for each item of the calibration half; it buys fewer items with more labels each. Measured is
-the item-averaged aleatoric error on the other half, as in `label_efficiency.py`; planned is what `hocal.plan_budget`
-foretells from a pilot study, a fifth of the calibration items with five labels each. The plan knows the true
-uncertainty of its cells, the measurement only the labels of the test half, whose noise it includes.
-Half a minute on one core.
+The budget is two labels for each item of the calibration half; it buys fewer items with more labels
+each. Measured is the item-averaged aleatoric error on the other half, as in `label_efficiency.py`;
+planned is what `hocal.plan_budget` foretells from a pilot study, a fifth of the calibration items
+with five labels each. The plan knows the true uncertainty of its cells, the measurement only the
+labels of the test half, whose noise it includes. Half a minute on one core.
 """
 
 import argparse
@@ -19,7 +19,9 @@ from real_data import Annotated
 import hocal
 from hocal.uncertainty.snapshots import draw_snapshots
 
-LABELS, PILOT_LABELS, N_SIMULATIONS = (2, 3, 5, 10), 5, 10
+LABELS = (2, 3, 5, 10)
+PILOT_LABELS = 5
+N_SIMULATIONS = 10
 
 
 def measured(data: Annotated, k: int, method: Any, seed: int) -> float:
@@ -29,7 +31,9 @@ def measured(data: Annotated, k: int, method: Any, seed: int) -> float:
     counts = draw_snapshots(data.counts[bought], k, replace=True, random_state=generator)
     calibrator = hocal.SnapshotCalibrator(method=method).fit(data.probabilities[bought], counts)
     p = data.probabilities[test]
-    return hocal.aleatoric_error(calibrator.decompose(p), data.counts[test], cells=calibrator.partition_.assign(p))
+    return hocal.aleatoric_error(
+        calibrator.decompose(p), data.counts[test], cells=calibrator.partition_.assign(p)
+    )
 
 
 def planned(data: Annotated, method: Any) -> dict[str, Any]:
@@ -38,7 +42,8 @@ def planned(data: Annotated, method: Any) -> dict[str, Any]:
     pilot = fit[: len(fit) // 5]
     counts = draw_snapshots(data.counts[pilot], PILOT_LABELS, replace=True, random_state=generator)
     world = hocal.SnapshotCalibrator().fit(data.probabilities[pilot], counts)
-    budget, options = 2 * len(fit), {"n_simulations": N_SIMULATIONS, "random_state": 0}
+    budget = 2 * len(fit)
+    options = {"n_simulations": N_SIMULATIONS, "random_state": 0}
     plan = hocal.plan_budget(world, budget, k=LABELS, method=method, **options)
     return {str(split.k): digits(split.error) for split in plan.rows} | {"best": plan.best.k}
 
@@ -50,9 +55,12 @@ def resample(data: Annotated, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Store and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--resamplings", type=int, default=20)
-    n_resamplings, results = parser.parse_args().resamplings, {}
+    n_resamplings = parser.parse_args().resamplings
+    results = {}
     for name, load in DATA.items():
         data = load()
         found = summarise([resample(data, seed) for seed in range(n_resamplings)])
@@ -62,7 +70,9 @@ def main() -> None:
         for method in METHODS:
             best = min(LABELS, key=lambda k: found[method][str(k)]["mean"])
             print(
-                f"  {method:12} measured {row(found[method].values())}, best {best}; planned", plans[method], flush=True
+                f"  {method:12} measured {row(found[method].values())}, best {best}; planned",
+                plans[method],
+                flush=True,
             )
     store("budget_split", {"resamplings": n_resamplings, "unit": "nats", "data": results})
 

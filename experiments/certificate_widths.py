@@ -2,9 +2,10 @@
 
     HOCAL_DATA=... python experiments/certificate_widths.py [--resamplings 10]
 
-resnet18, ten slices for each top label, half of the items for calibration, k labels drawn with replacement; cells
-with at least 200 calibration items. A miss is an interval without the value of all items of the cell, calibration
-and test, with all their labels as the truth. A minute on one core.
+resnet18, ten slices for each top label, half of the items for calibration, k labels drawn with
+replacement; cells with at least 200 calibration items. A miss is an interval without the value of
+all items of the cell, calibration and test, with all their labels as the truth. A minute on one
+core.
 """
 
 import argparse
@@ -21,30 +22,42 @@ from hocal.guarantees.bounds import aleatoric_bound, epsilon_bound
 from hocal.guarantees.certificates import ENTROPIES, QUANTITIES
 from hocal.uncertainty.entropy import get_entropy
 
-CONFIDENCE, FEWEST, LABELS = 0.95, 200, (2, 3, 5, 10)
+CONFIDENCE = 0.95
+FEWEST = 200
+LABELS = (2, 3, 5, 10)
 
 
-def truth(data: Annotated, calibrator: hocal.SnapshotCalibrator, entropy: str) -> dict[str, NDArray[np.float64]]:
+def truth(
+    data: Annotated, calibrator: hocal.SnapshotCalibrator, entropy: str
+) -> dict[str, NDArray[np.float64]]:
     """Return the uncertainty of each cell from all items and labels, classes in order of falling prediction."""
-    cells, n_cells = calibrator.partition_.assign(data.probabilities), calibrator.partition_.n_cells_
+    cells = calibrator.partition_.assign(data.probabilities)
+    n_cells = calibrator.partition_.n_cells_
     aligned = align_counts(data.probabilities, data.counts)
-    return hocal.decompose(hocal.Mixtures.from_snapshots(aligned, cells, n_cells=n_cells).stored(), entropy).as_dict()
+    return hocal.decompose(
+        hocal.Mixtures.from_snapshots(aligned, cells, n_cells=n_cells).stored(), entropy
+    ).as_dict()
 
 
 def paper_width(n_items: int, k: int, n_classes: int, entropy: str) -> float:
     """Return the width of plug-in -+ omega(epsilon + slack), cut to the possible range."""
     error = min(epsilon_bound(n_items, 1 - CONFIDENCE, k, n_classes, method="paper").value, 2.0)
     largest = get_entropy(entropy).maximum(n_classes)
-    return min(2 * aleatoric_bound(error, k, n_classes, entropy=entropy, method="paper").value, largest)
+    return min(
+        2 * aleatoric_bound(error, k, n_classes, entropy=entropy, method="paper").value, largest
+    )
 
 
 def resample(data: Annotated, k: int, seed: int) -> dict[str, Any]:
     """Certify one calibration half; return mean widths and the number of misses."""
     calibrator, _ = calibrate(*data, k, "deconvolved", seed)
-    certificate, n_items = calibrator.certify(CONFIDENCE), calibrator.statistics_.n_items
+    certificate = calibrator.certify(CONFIDENCE)
+    n_items = calibrator.statistics_.n_items
     large = n_items >= FEWEST
     result: dict[str, Any] = {"intervals": int(large.sum()), "width": {}, "missed": {}}
-    result["paper"] = {e: np.mean([paper_width(int(n), k, 10, e) for n in n_items[large]]) for e in ENTROPIES}
+    result["paper"] = {
+        e: np.mean([paper_width(int(n), k, 10, e) for n in n_items[large]]) for e in ENTROPIES
+    }
     for entropy in ENTROPIES:
         known = truth(data, calibrator, entropy)
         for quantity in QUANTITIES:
@@ -57,9 +70,13 @@ def resample(data: Annotated, k: int, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Compute, store and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--resamplings", type=int, default=10)
-    n_resamplings, data, results = parser.parse_args().resamplings, cifar10h(), {}
+    n_resamplings = parser.parse_args().resamplings
+    data = cifar10h()
+    results = {}
     for k in LABELS:
         runs = [resample(data, k, seed) for seed in range(n_resamplings)]
         totals = {name: int(sum(run["missed"][name] for run in runs)) for name in runs[0]["missed"]}
@@ -67,8 +84,16 @@ def main() -> None:
         print(
             f"k = {k}: widths{row(found['width'].values(), '7.3f')}, the paper's{row(found['paper'].values(), '7.3f')}"
         )
-        print(f"  {sum(run['intervals'] for run in runs)} intervals a kind, misses {totals}", flush=True)
-    setting = {"data": "CIFAR-10H", "model": "resnet18", "confidence": CONFIDENCE, "fewest items": FEWEST}
+        print(
+            f"  {sum(run['intervals'] for run in runs)} intervals a kind, misses {totals}",
+            flush=True,
+        )
+    setting = {
+        "data": "CIFAR-10H",
+        "model": "resnet18",
+        "confidence": CONFIDENCE,
+        "fewest items": FEWEST,
+    }
     store("certificate_widths", setting | {"resamplings": n_resamplings, "by labels": results})
 
 

@@ -1,13 +1,14 @@
 """Train the CIFAR-10 networks of the comparison and write what they predict for the test images.
 
-    HOCAL_DATA=... python experiments/cifar_networks.py OUTPUT.npz [--epochs 24] [--seconds 540] [--tiny]
+    HOCAL_DATA=... python experiments/cifar_networks.py OUTPUT.npz [--epochs 24] [--seconds 540]
+    [--tiny]
 
-Eight residual networks that differ by their seed, and the same backbone with dropout, an epinet and an evidential
-head, each trained on the class labels of the training images. OUTPUT holds, for each, probabilities of the members
-(n_items, n_members, n_classes) as whole multiples of 1 / UNITS, or the concentrations of the Dirichlet distributions
-(n_items, n_classes), in half precision.
-A run that is cut short keeps the networks it finished; the next one goes on.
-The seeds are fixed, but GPU kernels are not bit-reproducible.
+Eight residual networks that differ by their seed, and the same backbone with dropout, an epinet and
+an evidential head, each trained on the class labels of the training images. OUTPUT holds, for each,
+probabilities of the members (n_items, n_members, n_classes) as whole multiples of 1 / UNITS, or the
+concentrations of the Dirichlet distributions (n_items, n_classes), in half precision. A run that is
+cut short keeps the networks it finished; the next one goes on. The seeds are fixed, but GPU kernels
+are not bit-reproducible.
 """
 
 import argparse
@@ -25,17 +26,30 @@ from torch.nn import functional
 from hocal.datasets import load_cifar10_images
 from hocal.torch import Epinet, EvidentialHead, MCDropout, SoftmaxHead, predict_outputs, train
 
-N_MEMBERS, N_SAMPLES, N_CLASSES = 8, 10, 10  # ten draws tell dropout and epinet from the ensemble and stay small
-BATCH, PEAK_RATE, WEIGHT_DECAY, WIDTH, DROPOUT = 512, 2e-3, 5e-2, 64, 0.2
+# ten draws tell dropout and epinet from the ensemble and stay small
+N_MEMBERS = 8
+N_SAMPLES = 10
+N_CLASSES = 10
+BATCH = 512
+PEAK_RATE = 2e-3
+WEIGHT_DECAY = 5e-2
+WIDTH = 64
+DROPOUT = 0.2
 UNITS = 1 << 14  # coarse enough to compress, fine enough to leave an entropy right to .002
-MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+MEAN = (0.4914, 0.4822, 0.4465)
+DEVIATION = (0.2470, 0.2435, 0.2616)
 
 
 def load(split: str, limit: int | None) -> tuple[Tensor, Tensor]:
     """Return normalised images (n, 3, 32, 32) and one-hot labels (n, 10)."""
     images = load_cifar10_images(split)
     labels = torch.from_numpy(images.labels[:limit])
-    pixels = torch.from_numpy(np.stack([images[i] for i in range(len(labels))])).permute(0, 3, 1, 2).float() / 255
+    pixels = (
+        torch.from_numpy(np.stack([images[i] for i in range(len(labels))]))
+        .permute(0, 3, 1, 2)
+        .float()
+        / 255
+    )
     shape = (1, 3, 1, 1)
     normal = (pixels - torch.tensor(MEAN).view(shape)) / torch.tensor(DEVIATION).view(shape)
     return normal, torch.eye(N_CLASSES, dtype=torch.long)[labels]
@@ -43,11 +57,14 @@ def load(split: str, limit: int | None) -> tuple[Tensor, Tensor]:
 
 def augment(images: Tensor) -> Tensor:
     """Shift by up to four pixels over a mirrored border and flip half of the images."""
-    n, device = len(images), images.device
-    padded, steps = functional.pad(images, (4, 4, 4, 4), "reflect"), torch.arange(32, device=device)
+    n = len(images)
+    device = images.device
+    padded = functional.pad(images, (4, 4, 4, 4), "reflect")
+    steps = torch.arange(32, device=device)
     rows, columns = (steps + torch.randint(0, 9, (n, 1), device=device) for _ in range(2))
     columns = torch.where(torch.rand(n, 1, device=device) < 0.5, columns, columns.flip(1))
-    items, channels = torch.arange(n, device=device).view(n, 1, 1, 1), torch.arange(3, device=device).view(1, 3, 1, 1)
+    items = torch.arange(n, device=device).view(n, 1, 1, 1)
+    channels = torch.arange(3, device=device).view(1, 3, 1, 1)
     return padded[items, channels, rows.view(n, 1, 32, 1), columns.view(n, 1, 1, 32)]
 
 
@@ -56,11 +73,17 @@ class Network(nn.Module):
 
     def __init__(self, head: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
-        widths, strides = [WIDTH * factor for factor in (1, 1, 2, 2, 4, 4, 8, 8)], [1, 2, 1, 2, 1, 2, 1]
-        layers: list[nn.Module] = [nn.Conv2d(3, WIDTH, 3, 1, 1, bias=False), nn.BatchNorm2d(WIDTH), nn.ReLU()]
+        widths = [WIDTH * factor for factor in (1, 1, 2, 2, 4, 4, 8, 8)]
+        strides = [1, 2, 1, 2, 1, 2, 1]
+        layers: list[nn.Module] = [
+            nn.Conv2d(3, WIDTH, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(WIDTH),
+            nn.ReLU(),
+        ]
         for inputs, outputs, stride in zip(widths[:-1], widths[1:], strides, strict=True):
             layers += [Block(inputs, outputs, stride), nn.Dropout(dropout)]
-        self.backbone, self.head = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), head
+        self.backbone = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = head
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the outputs of the head."""
@@ -127,16 +150,26 @@ def fit(model: nn.Module, head: nn.Module, batches: Batches, epochs: int, seed: 
 
 def main() -> None:
     """Train what OUTPUT does not hold yet, as far as the time goes."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("output", type=Path)
     parser.add_argument("--epochs", type=int, default=24)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no network after this time")
-    parser.add_argument("--tiny", action="store_true", help="one epoch of narrow networks on 64 images")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no network after this time"
+    )
+    parser.add_argument(
+        "--tiny", action="store_true", help="one epoch of narrow networks on 64 images"
+    )
     options = parser.parse_args()
-    start, limit = time.perf_counter(), None
+    start = time.perf_counter()
+    limit = None
     if options.tiny:
         global WIDTH, BATCH
-        WIDTH, BATCH, limit, options.epochs = 4, 16, 64, 1
+        WIDTH = 4
+        BATCH = 16
+        limit = 64
+        options.epochs = 1
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.benchmark = True
     images, labels = (part.to(device) for part in load("train", limit))

@@ -2,9 +2,10 @@
 
     HOCAL_DATA=... python experiments/entropy_histograms.py
 
-Upper row, as in the paper: entropies of the 50-snapshots of the calibration half against those of the label histograms
-of the test half. Lower row: the same for the mixture deconvolved from five labels an item. resnet18, one pair of
-halves, cells of at least 30 test items. Five seconds on one core.
+Upper row, as in the paper: entropies of the 50-snapshots of the calibration half against those of
+the label histograms of the test half. Lower row: the same for the mixture deconvolved from five
+labels an item. resnet18, one pair of halves, cells of at least 30 test items. Five seconds on one
+core.
 """
 
 from typing import Any
@@ -17,7 +18,9 @@ from real_data import Annotated, cifar10h
 from hocal.datasets import load_cifar10h
 from hocal.plot import EntropyDistributionDisplay
 
-SEED, SNAPSHOT, FEW = 0, 50, 5
+SEED = 0
+SNAPSHOT = 50
+FEW = 5
 
 
 def displays(data: Annotated) -> dict[str, EntropyDistributionDisplay]:
@@ -29,17 +32,24 @@ def displays(data: Annotated) -> dict[str, EntropyDistributionDisplay]:
         display = EntropyDistributionDisplay.from_estimator(
             calibrator, p[test], label_distributions=shares, shown=shown, random_state=SEED
         )
-        rows[f"{method}, k = {k}"], shown = display, display.cells
+        rows[f"{method}, k = {k}"] = display
+        shown = display.cells
     return rows
 
 
 def figures(display: EntropyDistributionDisplay) -> dict[str, Any]:
     """Return the numbers behind a row of histograms."""
-    moved = np.abs(np.cumsum(display.predicted - display.observed, axis=1)).sum(axis=1) * np.diff(display.edges)[0]
+    moved = (
+        np.abs(np.cumsum(display.predicted - display.observed, axis=1)).sum(axis=1)
+        * np.diff(display.edges)[0]
+    )
     outside = (display.observed < display.band[0]) | (display.observed > display.band[1])
     classes = load_cifar10h().classes
     return {
-        "cells": [f"{classes[cell // 10]}, top probability over {cell % 10 / 10}" for cell in display.cells],
+        "cells": [
+            f"{classes[cell // 10]}, top probability over {cell % 10 / 10}"
+            for cell in display.cells
+        ],
         "items": display.n_items.tolist(),
         "predicted mean": [digits(value) for value in display.predicted_mean],
         "observed mean": [digits(value) for value in display.observed_mean],

@@ -2,9 +2,9 @@
 
     HOCAL_DATA=... python experiments/ferplus_model.py OUTPUT.npz
 
-A plain residual network is trained on the vote distribution (cross-entropy against all ten vote columns) with flips,
-small rotations and shifts.
-The seed is fixed, but GPU kernels are not bit-reproducible: expect the accuracy to move by a few tenths.
+A plain residual network is trained on the vote distribution (cross-entropy against all ten vote
+columns) with flips, small rotations and shifts. The seed is fixed, but GPU kernels are not
+bit-reproducible: expect the accuracy to move by a few tenths.
 """
 
 import sys
@@ -17,13 +17,19 @@ from torch.nn import functional
 
 from hocal.datasets import load_ferplus
 
-EPOCHS, BATCH, PEAK_RATE, WEIGHT_DECAY, WIDTH = 60, 256, 2e-3, 5e-2, 64
+EPOCHS = 60
+BATCH = 256
+PEAK_RATE = 2e-3
+WEIGHT_DECAY = 5e-2
+WIDTH = 64
 
 
 def load(split: str) -> tuple[Tensor, Tensor]:
     """Images in [-1, 1] as (n, 1, 48, 48) and vote counts as (n, 10)."""
     faces = load_ferplus(split, images=True)
-    return torch.from_numpy(faces.images)[:, None].float() / 127.5 - 1, torch.from_numpy(faces.counts).float()
+    return torch.from_numpy(faces.images)[:, None].float() / 127.5 - 1, torch.from_numpy(
+        faces.counts
+    ).float()
 
 
 class Block(nn.Module):
@@ -38,7 +44,9 @@ class Block(nn.Module):
             nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
             nn.BatchNorm2d(outputs),
         )
-        self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        self.shortcut = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the block."""
@@ -59,10 +67,15 @@ def augment(images: Tensor) -> Tensor:
     """Flip, rotate by up to 12 degrees, shift by up to a tenth and scale by up to a tenth."""
     n = len(images)
     uniform = torch.rand(4, n, device=images.device) * 2 - 1
-    angle, scale = uniform[0] * 0.21, 1 + uniform[1] * 0.1
+    angle = uniform[0] * 0.21
+    scale = 1 + uniform[1] * 0.1
     flip = torch.where(torch.rand(n, device=images.device) < 0.5, -1.0, 1.0)
-    cos, sin = torch.cos(angle) * scale, torch.sin(angle) * scale
-    rows = [torch.stack([cos * flip, -sin, uniform[2] * 0.2], -1), torch.stack([sin * flip, cos, uniform[3] * 0.2], -1)]
+    cos = torch.cos(angle) * scale
+    sin = torch.sin(angle) * scale
+    rows = [
+        torch.stack([cos * flip, -sin, uniform[2] * 0.2], -1),
+        torch.stack([sin * flip, cos, uniform[3] * 0.2], -1),
+    ]
     grid = functional.affine_grid(torch.stack(rows, 1), list(images.shape), align_corners=False)
     return functional.grid_sample(images, grid, align_corners=False)
 
@@ -76,9 +89,13 @@ def main(output: Path) -> None:
     model = network().to(device)
     steps = EPOCHS * (len(images) // BATCH)
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=WEIGHT_DECAY)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, PEAK_RATE, total_steps=steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, PEAK_RATE, total_steps=steps, pct_start=0.1
+    )
     for _ in range(EPOCHS):
-        for rows in torch.randperm(len(images), device=device)[: len(images) // BATCH * BATCH].split(BATCH):
+        for rows in torch.randperm(len(images), device=device)[
+            : len(images) // BATCH * BATCH
+        ].split(BATCH):
             with torch.autocast(device.type, dtype=torch.bfloat16):
                 logits = model(augment(images[rows]))
             loss = functional.cross_entropy(logits.float(), targets[rows])
@@ -89,7 +106,9 @@ def main(output: Path) -> None:
     softmax = {split: predict(model, split, device) for split in ("valid", "test")}
     for split, probabilities in softmax.items():
         _, counts = load(split)
-        print(split, "accuracy", float((probabilities.argmax(1) == counts.argmax(1).numpy()).mean()))
+        print(
+            split, "accuracy", float((probabilities.argmax(1) == counts.argmax(1).numpy()).mean())
+        )
     np.savez_compressed(output, probabilities=softmax["test"])
 
 

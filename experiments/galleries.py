@@ -2,11 +2,12 @@
 
     HOCAL_DATA=... python experiments/galleries.py [--resamplings 10]
 
-resnet18, deconvolved from all labels of one half of the images; shown are images of the other half. Images of a cell
-share their uncertainty, so the eight cells of highest epistemic-to-aleatoric ratio, and the eight of highest aleatoric
-uncertainty, show the first of their images each. The claim can be checked: people should agree more about images of
-the first kind than about those of the second. It is checked for the paper's cells, slices of the top probability, and
-for cells of the first and second choice, which are drawn. The pictures may not be passed on: the figure stays out of
+resnet18, deconvolved from all labels of one half of the images; shown are images of the other half.
+Images of a cell share their uncertainty, so the eight cells of highest epistemic-to-aleatoric
+ratio, and the eight of highest aleatoric uncertainty, show the first of their images each. The
+claim can be checked: people should agree more about images of the first kind than about those of
+the second. It is checked for the paper's cells, slices of the top probability, and for cells of the
+first and second choice, which are drawn. The pictures may not be passed on: the figure stays out of
 the repository, the numbers of the images are stored. Ten seconds on one core.
 """
 
@@ -24,7 +25,10 @@ import hocal
 from hocal.cells.statistics import rank_classes
 from hocal.datasets import load_cifar10_images, load_cifar10h
 
-KINDS, N_SHOWN, FEWEST = ("most epistemic", "most aleatoric"), 8, 10  # cells of a kind; test items of such a cell
+# cells of a kind; test items of such a cell
+KINDS = ("most epistemic", "most aleatoric")
+N_SHOWN = 8
+FEWEST = 10
 EPISTEMIC, ALEATORIC, WIDTH = "#c23b22", "#3a7d44", 1.5  # colours, and nats as wide as an image
 
 
@@ -40,7 +44,9 @@ def partitions(probabilities: NDArray[np.float64]) -> dict[str, Cells]:
     first, second = rank_classes(probabilities)[:, :2].T
     return {
         "slices of the top probability": Cells(hocal.TopLabelPartition(n_slices=10), None),
-        "first and second choice": Cells(hocal.PrecomputedPartition(n_cells=100), 10 * first + second),
+        "first and second choice": Cells(
+            hocal.PrecomputedPartition(n_cells=100), 10 * first + second
+        ),
     }
 
 
@@ -51,7 +57,8 @@ def gallery(data: Annotated, cells: Cells, seed: int) -> dict[str, dict[str, NDA
     calibrator = hocal.SnapshotCalibrator(cells.partition)
     calibrator.fit(data.probabilities[fit], data.counts[fit], cells=given[0])
     where = calibrator.partition_.assign(data.probabilities[test], given[1])
-    parts, large = hocal.decompose(calibrator.cell_mixtures_), np.bincount(where, minlength=100) >= FEWEST
+    parts = hocal.decompose(calibrator.cell_mixtures_)
+    large = np.bincount(where, minlength=100) >= FEWEST
     keys = (parts.epistemic / parts.aleatoric, parts.aleatoric)
     chosen = [np.argsort(np.where(large, -key, 0), kind="stable")[:N_SHOWN] for key in keys]
     return {
@@ -68,7 +75,10 @@ def gallery(data: Annotated, cells: Cells, seed: int) -> dict[str, dict[str, NDA
 def resample(data: Annotated, seed: int) -> dict[str, Any]:
     """Return what people and the network make of images of both kinds."""
     return {
-        name: {kind: agreement(data, found["items"]) for kind, found in gallery(data, cells, seed).items()}
+        name: {
+            kind: agreement(data, found["items"])
+            for kind, found in gallery(data, cells, seed).items()
+        }
         for name, cells in partitions(data.probabilities).items()
     }
 
@@ -82,17 +92,23 @@ def agreement(data: Annotated, items: NDArray[np.intp]) -> dict[str, float]:
 
 def describe(found: dict[str, NDArray[Any]], data: Annotated) -> list[dict[str, Any]]:
     """Return what is stored of the images of a row."""
-    classes, rows = load_cifar10h().classes, []
-    for item, aleatoric, epistemic in zip(found["first"], found["aleatoric"], found["epistemic"], strict=True):
+    classes = load_cifar10h().classes
+    rows = []
+    for item, aleatoric, epistemic in zip(
+        found["first"], found["aleatoric"], found["epistemic"], strict=True
+    ):
         votes = {classes[j]: int(data.counts[item, j]) for j in np.flatnonzero(data.counts[item])}
         about = {"item": int(item), "aleatoric": digits(aleatoric), "epistemic": digits(epistemic)}
-        rows.append(about | {"predicted": classes[data.probabilities[item].argmax()], "labels": votes})
+        rows.append(
+            about | {"predicted": classes[data.probabilities[item].argmax()], "labels": votes}
+        )
     return rows
 
 
 def picture(ax: Axes, image: NDArray[np.uint8], about: dict[str, Any]) -> None:
     """Draw an image over the bar of its uncertainty."""
-    aleatoric, epistemic = about["aleatoric"] / WIDTH, about["epistemic"] / WIDTH
+    aleatoric = about["aleatoric"] / WIDTH
+    epistemic = about["epistemic"] / WIDTH
     ax.imshow(image, extent=(0, 1, 0, 1))
     ax.barh(-0.1, aleatoric, 0.1, color=ALEATORIC)
     ax.barh(-0.1, epistemic, 0.1, left=aleatoric, color=EPISTEMIC)
@@ -102,16 +118,24 @@ def picture(ax: Axes, image: NDArray[np.uint8], about: dict[str, Any]) -> None:
 
 def main() -> None:
     """Store, draw and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--resamplings", type=int, default=10)
     n_resamplings = parser.parse_args().resamplings
-    data, images = cifar10h(), load_cifar10_images("test")
+    data = cifar10h()
+    images = load_cifar10_images("test")
     summary = summarise([resample(data, seed) for seed in range(n_resamplings)])
     found = gallery(data, partitions(data.probabilities)["first and second choice"], 0)
     rows = {kind: describe(found[kind], data) for kind in KINDS}
-    store("galleries", {"resamplings": n_resamplings, "unit": "nats", "kinds": summary, "images": rows})
+    store(
+        "galleries",
+        {"resamplings": n_resamplings, "unit": "nats", "kinds": summary, "images": rows},
+    )
     figure = Figure(figsize=(14, 5), layout="constrained")
-    figure.suptitle(f"most epistemic (above) and most aleatoric; {WIDTH} nats across: aleatoric green, epistemic red")
+    figure.suptitle(
+        f"most epistemic (above) and most aleatoric; {WIDTH} nats across: aleatoric green, epistemic red"
+    )
     for axes, kind in zip(figure.subplots(2, N_SHOWN), KINDS, strict=True):
         for ax, about in zip(axes, rows[kind], strict=True):
             picture(ax, images[about["item"]], about)

@@ -12,13 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 import hocal
 from hocal.uncertainty.snapshots import draw_snapshots
 
-RESULTS, FIGURES = Path(__file__).parent / "results", Path(__file__).parent / "figures"
+RESULTS = Path(__file__).parent / "results"
+FIGURES = Path(__file__).parent / "figures"
 METHODS = ("empirical", "deconvolved")  # the paper's and hocal's
 
-warnings.filterwarnings("ignore", message="No item has two labels")  # that is among what is compared
+warnings.filterwarnings(
+    "ignore", message="No item has two labels"
+)  # that is among what is compared
 
 
-def halves(n_items: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp], np.random.Generator]:
+def halves(
+    n_items: int, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], np.random.Generator]:
     """Return calibration items, test items, and the randomness for what else is drawn."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(n_items)
@@ -50,7 +55,12 @@ def interval(values: ArrayLike) -> dict[str, float]:
     """Return the mean, the limits of the middle 95%, and the first resampling, which the tests compute again."""
     lower, upper = np.quantile(values, [0.025, 0.975])
     first = np.asarray(values)[0]
-    return {"mean": digits(np.mean(values)), "lower": digits(lower), "upper": digits(upper), "first": digits(first)}
+    return {
+        "mean": digits(np.mean(values)),
+        "lower": digits(lower),
+        "upper": digits(upper),
+        "first": digits(first),
+    }
 
 
 def digits(value: float) -> float:

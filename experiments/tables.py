@@ -39,14 +39,24 @@ def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
 def claims() -> str:
     """Return the paper's claims with its numbers and ours."""
-    cifar, fer, binary = stored("cifar10h_table"), stored("ferplus_table"), stored("binary_regression")
-    first, seeds = cifar["post-hoc"]["resnet18"]["empirical"]["1"]["items"], cifar["without labels"]["eight seeds"]
-    fall, papers_fall = (number(cifar["ratio to one label"][who]["50"]) for who in ("empirical", "paper"))
-    learned, post_hoc = fer["learning"]["snapshots 4"]["own cells"], fer["post-hoc"]["empirical, without replacement"]
+    cifar = stored("cifar10h_table")
+    fer = stored("ferplus_table")
+    binary = stored("binary_regression")
+    first = cifar["post-hoc"]["resnet18"]["empirical"]["1"]["items"]
+    seeds = cifar["without labels"]["eight seeds"]
+    fall, papers_fall = (
+        number(cifar["ratio to one label"][who]["50"]) for who in ("empirical", "paper")
+    )
+    learned = fer["learning"]["snapshots 4"]["own cells"]
+    post_hoc = fer["post-hoc"]["empirical, without replacement"]
     epsilon = binary["epsilon"]["1000"]
     floor = f"{spread(epsilon['calibrated']['max'])}; by chance {number(epsilon['noise_floor']['max']['mean'])}"
-    xray, kinds = stored("xray"), stored("galleries")["kinds"]["first and second choice"].values()
-    known = [number(xray[world]["deconvolved, k = 2"]["aleatoric"], 2) for world in ("ambiguous", "clear")]
+    xray = stored("xray")
+    kinds = stored("galleries")["kinds"]["first and second choice"].values()
+    known = [
+        number(xray[world]["deconvolved, k = 2"]["aleatoric"], 2)
+        for world in ("ambiguous", "clear")
+    ]
     people = " against ".join(number(found["entropy of the labels"]["mean"]) for found in kinds)
     epinet = cifar["without labels"]["epinet"]
     rows = [
@@ -64,7 +74,12 @@ def claims() -> str:
         ["table 2: post-hoc, four labels", ".139", spread(post_hoc["4"]), "`ferplus_table.py`"],
         ["table 2: post-hoc, ten labels", ".041", spread(post_hoc["10"]), "`ferplus_table.py`"],
         ["binary regression: epsilon", ".400 -+ .23", floor, "`binary_regression.py`"],
-        ["figure 3: epistemic against aleatoric images", "by eye", f"label entropy {people}", "`galleries.py`"],
+        [
+            "figure 3: epistemic against aleatoric images",
+            "by eye",
+            f"label entropy {people}",
+            "`galleries.py`",
+        ],
     ]
     return table(["claim", "the paper", "ours (middle 95% of the resamplings)", "script"], rows)
 
@@ -72,19 +87,31 @@ def claims() -> str:
 def cifar10h() -> str:
     """Return the post-hoc rows for resnet18."""
     result = stored("cifar10h_table")
-    row, paper, ratio = result["post-hoc"]["resnet18"], result["paper"]["post-hoc"], result["ratio to one label"]
+    row = result["post-hoc"]["resnet18"]
+    paper = result["paper"]["post-hoc"]
+    ratio = result["ratio to one label"]
     rows: list[list[str]] = []
     for method in METHODS:
         cells = row[method].values()
         rows.append([f"{NAMES[method]}, nats", *(spread(cell["items"]) for cell in cells)])
-        rows.append([f"{method}, bits", *(number(cell["items"]["mean"] / np.log(2)) for cell in cells)])
-        rows.append([f"{method}, nats, cell-averaged", *(number(cell["cells"]["mean"]) for cell in cells)])
-        rows.append([f"{method}, ratio to k = 1", *(number(value) for value in ratio[method].values())])
+        rows.append(
+            [f"{method}, bits", *(number(cell["items"]["mean"] / np.log(2)) for cell in cells)]
+        )
+        rows.append(
+            [f"{method}, nats, cell-averaged", *(number(cell["cells"]["mean"]) for cell in cells)]
+        )
+        rows.append(
+            [f"{method}, ratio to k = 1", *(number(value) for value in ratio[method].values())]
+        )
     floor = stored("label_efficiency")["data"]["CIFAR-10H, resnet18"]["floor"]["mean"]
     means = np.array([cell["items"]["mean"] for cell in row["empirical"].values()]) - floor
-    rows.insert(4, [f"empirical, ratio less a floor of {number(floor)}", *map(number, means / means[0])])
+    rows.insert(
+        4, [f"empirical, ratio less a floor of {number(floor)}", *map(number, means / means[0])]
+    )
     rows.append(["the paper", *(number(value) for value in paper.values())])
-    rows.append(["the paper, ratio to k = 1", *(number(value) for value in ratio["paper"].values())])
+    rows.append(
+        ["the paper, ratio to k = 1", *(number(value) for value in ratio["paper"].values())]
+    )
     return table(["post-hoc", *(f"k = {k}" for k in paper)], rows)
 
 
@@ -95,8 +122,18 @@ def cifar10h_baselines() -> str:
     rows = []
     for name, cells in result["without labels"].items():
         errors = [spread(cells["items"]), number(cells["cells"]["mean"])]
-        rows.append([name, *errors, number(result["accuracy"][name]), number(paper[name]) if name in paper else ""])
-    return table(["without calibration labels", "nats", "cell-averaged", "accuracy", "the paper's error"], rows)
+        rows.append(
+            [
+                name,
+                *errors,
+                number(result["accuracy"][name]),
+                number(paper[name]) if name in paper else "",
+            ]
+        )
+    return table(
+        ["without calibration labels", "nats", "cell-averaged", "accuracy", "the paper's error"],
+        rows,
+    )
 
 
 def cifar10h_networks() -> str:
@@ -104,10 +141,17 @@ def cifar10h_networks() -> str:
     result = stored("cifar10h_table")
     rows = [
         [name, number(result["accuracy"][name])]
-        + [number(cells[method][k]["items"]["mean"]) for method in METHODS for k in ("2", "5", "10")]
+        + [
+            number(cells[method][k]["items"]["mean"])
+            for method in METHODS
+            for k in ("2", "5", "10")
+        ]
         for name, cells in result["post-hoc"].items()
     ]
-    return table(["network", "accuracy", *(f"{method}, k = {k}" for method in METHODS for k in (2, 5, 10))], rows)
+    return table(
+        ["network", "accuracy", *(f"{method}, k = {k}" for method in METHODS for k in (2, 5, 10))],
+        rows,
+    )
 
 
 def ferplus_learning() -> str:
@@ -117,7 +161,9 @@ def ferplus_learning() -> str:
     for name, cells in result["learning"].items():
         k = name.removeprefix("snapshots ")
         known = k in result["paper"]["learning"]
-        papers = [number(result["paper"][what][k]) if known else "" for what in ("learning", "accuracy")]
+        papers = [
+            number(result["paper"][what][k]) if known else "" for what in ("learning", "accuracy")
+        ]
         accuracy = number(result["accuracy"][name])
         rows.append([f"k = {k}" if known else name, spread(cells["own cells"]), accuracy, *papers])
     return table(["learned from snapshots", "nats", "accuracy", "the paper", "its accuracy"], rows)
@@ -126,7 +172,10 @@ def ferplus_learning() -> str:
 def ferplus_post_hoc() -> str:
     """Return post-hoc calibration with k votes."""
     result = stored("ferplus_table")
-    rows = [[name, *(spread(cell) for cell in cells.values())] for name, cells in result["post-hoc"].items()]
+    rows = [
+        [name, *(spread(cell) for cell in cells.values())]
+        for name, cells in result["post-hoc"].items()
+    ]
     paper = result["paper"]["post-hoc"]
     rows.append(["the paper", *map(number, paper.values())])
     return table(["post-hoc", *(f"k = {k}" for k in paper)], rows)
@@ -136,7 +185,11 @@ def binary_regression_epsilon() -> str:
     """Return the distances of the snapshots."""
     result = stored("binary_regression")["epsilon"]
     rows = [
-        [f"{name.replace('_', ' ')}, {int(n_test):,} test items", spread(cells["max"]), spread(cells["quantile_95"])]
+        [
+            f"{name.replace('_', ' ')}, {int(n_test):,} test items",
+            spread(cells["max"]),
+            spread(cells["quantile_95"]),
+        ]
         for n_test, methods in result.items()
         for name, cells in methods.items()
     ]
@@ -148,7 +201,10 @@ def binary_regression_epsilon() -> str:
 def binary_regression_errors() -> str:
     """Return the aleatoric error by labels."""
     result = stored("binary_regression")["aleatoric_error_bits"]
-    rows = [[NAMES[method], *(number(cells[method]["mean"]) for cells in result.values())] for method in METHODS]
+    rows = [
+        [NAMES[method], *(number(cells[method]["mean"]) for cells in result.values())]
+        for method in METHODS
+    ]
     return table(["bits", *(f"k = {k}" for k in result)], rows)
 
 
@@ -168,10 +224,15 @@ def entropy_histograms() -> str:
     """Return the mean entropies of the three cells."""
     result = {name: row for name, row in stored("entropy_histograms").items() if name != "unit"}
     first = next(iter(result.values()))
-    rows = [["test items", *first["items"]], ["observed mean", *map(number, first["observed mean"])]]
+    rows = [
+        ["test items", *first["items"]],
+        ["observed mean", *map(number, first["observed mean"])],
+    ]
     for name, row in result.items():
         rows.append([f"predicted mean, {name}", *map(number, row["predicted mean"])])
-        rows.append([f"W1 of the histograms, {name}", *map(number, row["distance of the histograms (W1)"])])
+        rows.append(
+            [f"W1 of the histograms, {name}", *map(number, row["distance of the histograms (W1)"])]
+        )
     return table(["nats", *first["cells"]], rows)
 
 
@@ -182,7 +243,9 @@ def galleries() -> str:
         for cells, kinds in stored("galleries")["kinds"].items()
         for kind, found in kinds.items()
     ]
-    return table(["cells", "images", "entropy of people's labels, nats", "accuracy of the network"], rows)
+    return table(
+        ["cells", "images", "entropy of people's labels, nats", "accuracy of the network"], rows
+    )
 
 
 def calibration_errors() -> str:
@@ -195,7 +258,9 @@ def calibration_errors() -> str:
             for found in (by_method[name] for by_method in result.values())
             for text in (number(found["mean"]), number(found["floor"]), number(found["p"]))
         ]
-        + [f"{number(result['5'][name]['max'], 2)} ({number(result['5'][name]['floor of max'], 2)})"]
+        + [
+            f"{number(result['5'][name]['max'], 2)} ({number(result['5'][name]['floor of max'], 2)})"
+        ]
         for name in result["2"]
     ]
     heads = [f"{what}, k = {k}" for k in result for what in ("mean W1", "floor", "p")]
@@ -207,8 +272,16 @@ def label_efficiency() -> str:
     rows = []
     for name, found in stored("label_efficiency")["data"].items():
         few = list(found["deconvolved"])
-        floor, needed = number(found["floor"]["mean"], 4), found["labels the empirical method needs instead"]
-        rows.append([name, NAMES["empirical"], *(number(found["empirical"][k]["mean"], 4) for k in few), floor])
+        floor = number(found["floor"]["mean"], 4)
+        needed = found["labels the empirical method needs instead"]
+        rows.append(
+            [
+                name,
+                NAMES["empirical"],
+                *(number(found["empirical"][k]["mean"], 4) for k in few),
+                floor,
+            ]
+        )
         rows.append(["", "deconvolved", *(spread(found["deconvolved"][k], 4) for k in few), ""])
         rows.append(["", "labels the paper's method needs instead", *(needed[k] for k in few), ""])
     return table(["data, model", "nats", *(f"k = {k}" for k in few), "floor"], rows)
@@ -216,25 +289,36 @@ def label_efficiency() -> str:
 
 def certificate_widths() -> str:
     """Return the widths of certified intervals."""
-    result, rows = stored("certificate_widths"), []
+    result = stored("certificate_widths")
+    rows = []
     for k, found in result["by labels"].items():
         widths = [number(cell["mean"]) for cell in found["width"].values()]
         paper = " / ".join(number(cell["mean"]) for cell in found["paper"].values())
         n_intervals = round(len(widths) * result["resamplings"] * found["intervals"]["mean"])
         rows.append([k, *widths, paper, f"{sum(found['missed in all'].values())} of {n_intervals}"])
-    heads = [name.replace("shannon", "Shannon").replace("brier", "Brier") for name in found["width"]]
+    heads = [
+        name.replace("shannon", "Shannon").replace("brier", "Brier") for name in found["width"]
+    ]
     return table(["k", *heads, "the paper's, aleatoric (Shannon / Brier)", "misses"], rows)
 
 
 def set_coverage() -> str:
     """Return coverage and radius of sets that are asked to hold 90%."""
     rows = [
-        [name, method, *(number(cells["0.9"][what]["mean"]) for what in ("coverage", "grown", "radius"))]
+        [
+            name,
+            method,
+            *(number(cells["0.9"][what]["mean"]) for what in ("coverage", "grown", "radius")),
+        ]
         + [number(cells["0.95"][what]["mean"]) for what in ("coverage", "grown", "radius")]
         for name, methods in stored("set_coverage")["data"].items()
         for method, cells in methods.items()
     ]
-    heads = [f"{what}, {level}" for level in ("90%", "95%") for what in ("coverage", "grown by .1", "radius")]
+    heads = [
+        f"{what}, {level}"
+        for level in ("90%", "95%")
+        for what in ("coverage", "grown by .1", "radius")
+    ]
     return table(["data, model", "method", *heads], rows)
 
 
@@ -243,7 +327,8 @@ def budget_split() -> str:
     rows = []
     for name, found in stored("budget_split")["data"].items():
         for method in METHODS:
-            measured, planned = found["measured"][method], dict(found["planned"][method])
+            measured = found["measured"][method]
+            planned = dict(found["planned"][method])
             best = planned.pop("best")
             least = min(measured, key=lambda k: measured[k]["mean"])
             rows.append([f"{name}, {found['budget']:,} labels", f"{method}, measured"])
@@ -264,8 +349,23 @@ def head_convergence() -> str:
 
 
 TABLES: tuple[Callable[[], str], ...] = (
-    *(claims, xray, cifar10h, cifar10h_baselines, cifar10h_networks, entropy_histograms, galleries, calibration_errors),
-    *(ferplus_learning, ferplus_post_hoc, binary_regression_epsilon, binary_regression_errors, label_efficiency),
+    *(
+        claims,
+        xray,
+        cifar10h,
+        cifar10h_baselines,
+        cifar10h_networks,
+        entropy_histograms,
+        galleries,
+        calibration_errors,
+    ),
+    *(
+        ferplus_learning,
+        ferplus_post_hoc,
+        binary_regression_epsilon,
+        binary_regression_errors,
+        label_efficiency,
+    ),
     *(certificate_widths, set_coverage, budget_split, head_convergence),
 )
 
@@ -273,7 +373,8 @@ TABLES: tuple[Callable[[], str], ...] = (
 def fill(text: str) -> str:
     """Return the document with every table written anew."""
     for make in TABLES:
-        start, end = f"<!-- {make.__name__} -->\n", f"<!-- end of {make.__name__} -->\n"
+        start = f"<!-- {make.__name__} -->\n"
+        end = f"<!-- end of {make.__name__} -->\n"
         before, rest = text.split(start)
         _, after = rest.split(end)
         text = before + start + make() + end + after

@@ -51,14 +51,21 @@ Run = Callable[..., Outcome]
 def study_tables(p: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, pa.Table]:
     """Return long and wide labels, and predictions in columns and in lists."""
     items = np.arange(len(p))
-    row, number = np.repeat(items, N_LABELS), np.repeat(np.tile(np.arange(3), len(p)), counts.ravel())
+    row, number = (
+        np.repeat(items, N_LABELS),
+        np.repeat(np.tile(np.arange(3), len(p)), counts.ravel()),
+    )
     chosen = np.array(CLASSES)[number]
     annotator = np.tile(np.arange(N_LABELS), len(p))
     return {
         "labels": pa.table({"item": row, "label": chosen, "annotator": annotator}),
-        "wide": pa.table({"item": items} | {f"person {j}": chosen[j::N_LABELS] for j in range(N_LABELS)}),
+        "wide": pa.table(
+            {"item": items} | {f"person {j}": chosen[j::N_LABELS] for j in range(N_LABELS)}
+        ),
         "counts": pa.table({"item": items} | dict(zip(CLASSES, counts.T, strict=True))),
         "predictions": pa.table({"item": items} | dict(zip(CLASSES, p.T, strict=True))),
         "lists": pa.table({"item": items, "p": list(p)}),
-        "cells": pa.table({"item": items, "cell": p.argmax(axis=1)} | dict(zip(CLASSES, p.T, strict=True))),
+        "cells": pa.table(
+            {"item": items, "cell": p.argmax(axis=1)} | dict(zip(CLASSES, p.T, strict=True))
+        ),
     }

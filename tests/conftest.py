@@ -6,7 +6,9 @@ import shutil
 import pytest
 from hypothesis import settings
 
-if shutil.which("nvidia-smi") is None:  # without a GPU, Triton interprets kernels; it must know before its first import
+if (
+    shutil.which("nvidia-smi") is None
+):  # without a GPU, Triton interprets kernels; it must know before its first import
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # derandomize: every run tries the same examples, so a red test is red for everyone.

@@ -28,7 +28,9 @@ IN_PROCESS: dict[str, Callable[[pa.Table], Any]] = {
 def arrow_table(columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
     """Return an Arrow table; `types` for columns whose values do not tell."""
     kinds = types or {}
-    return pa.table({name: pa.array(values, type=kinds.get(name)) for name, values in columns.items()})
+    return pa.table(
+        {name: pa.array(values, type=kinds.get(name)) for name, values in columns.items()}
+    )
 
 
 def tables(columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> dict[str, Any]:
@@ -60,7 +62,9 @@ def local_spark() -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
-    return SparkSession.builder.master("local[2]").appName("hocal").config(map=settings).getOrCreate()
+    return (
+        SparkSession.builder.master("local[2]").appName("hocal").config(map=settings).getOrCreate()
+    )
 
 
 @pytest.fixture(scope="session")

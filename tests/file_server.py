@@ -49,9 +49,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def start(self) -> int:
         """Return the first byte that was asked for."""
-        return int((self.headers.get("Range") or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        return int(
+            (self.headers.get("Range") or "bytes=0-").removeprefix("bytes=").removesuffix("-")
+        )
 
-    def answer(self, body: bytes, *, status: int = 200, length: int | None = None, **headers: str) -> None:
+    def answer(
+        self, body: bytes, *, status: int = 200, length: int | None = None, **headers: str
+    ) -> None:
         """Send a body, announcing `length` bytes; -1 for no announcement."""
         self.send_response(status)
         if length != -1:

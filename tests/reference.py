@@ -61,7 +61,11 @@ def atoms_of(mixtures: Mixtures, item: int) -> Atoms:
     """Return the atoms with mass of one item's mixture."""
     m = int(mixtures.index[item])
     places = range(int(mixtures.offsets[m]), int(mixtures.offsets[m + 1]))
-    return [(float(mixtures.weights[a]), mixtures.points[a].tolist()) for a in places if mixtures.weights[a] > 0]
+    return [
+        (float(mixtures.weights[a]), mixtures.points[a].tolist())
+        for a in places
+        if mixtures.weights[a] > 0
+    ]
 
 
 def mean(atoms: Atoms) -> list[float]:
@@ -114,7 +118,9 @@ def project(atoms: Atoms, k: int) -> dict[Snapshot, float]:
 def thin(counts: Sequence[int], k: int) -> dict[Snapshot, float]:
     """Return the distribution of the snapshot of k labels chosen among an item's, over all subsets."""
     labels = [j for j, count in enumerate(counts) for _ in range(count)]
-    subsets = Counter(snapshot_of(chosen, len(counts)) for chosen in itertools.combinations(labels, k))
+    subsets = Counter(
+        snapshot_of(chosen, len(counts)) for chosen in itertools.combinations(labels, k)
+    )
     return {snapshot: times / math.comb(len(labels), k) for snapshot, times in subsets.items()}
 
 

@@ -19,11 +19,17 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def label_distributions(
-    draw: st.DrawFn, n_classes: int | None = None, *, interior: bool = False, shape: tuple[int, ...] = ()
+    draw: st.DrawFn,
+    n_classes: int | None = None,
+    *,
+    interior: bool = False,
+    shape: tuple[int, ...] = (),
 ) -> Array:
     """Draw label distributions (*shape, n_classes); zeros and vertices are frequent unless `interior`."""
     width = draw(class_numbers) if n_classes is None else n_classes
-    return np.array([_distribution(draw, width, interior) for _ in range(int(np.prod(shape)))]).reshape(*shape, width)
+    return np.array(
+        [_distribution(draw, width, interior) for _ in range(int(np.prod(shape)))]
+    ).reshape(*shape, width)
 
 
 def _distribution(draw: st.DrawFn, n_classes: int, interior: bool) -> Array:
@@ -55,7 +61,11 @@ def count_matrices(
     width = draw(class_numbers) if n_classes is None else n_classes
     length = draw(st.integers(1, 6)) if n_items is None else n_items
     rows = draw(
-        st.lists(st.lists(st.integers(0, largest), min_size=width, max_size=width), min_size=length, max_size=length)
+        st.lists(
+            st.lists(st.integers(0, largest), min_size=width, max_size=width),
+            min_size=length,
+            max_size=length,
+        )
     )
     counts = np.array(rows, dtype=np.int64)
     # Missing labels go to one class, so that no example is thrown away.
@@ -65,7 +75,11 @@ def count_matrices(
 
 @st.composite
 def mixtures(
-    draw: st.DrawFn, n_classes: int | None = None, *, n_items: int | None = None, interior: bool = False
+    draw: st.DrawFn,
+    n_classes: int | None = None,
+    *,
+    n_items: int | None = None,
+    interior: bool = False,
 ) -> Mixtures:
     """Draw up to three mixtures of up to four atoms, some without weight, shared by a few items."""
     width = draw(class_numbers) if n_classes is None else n_classes

@@ -21,7 +21,14 @@ ROOMS: dict[str, list[str]] = {
         "sets",
     ],
     "cells": ["partitions", "statistics"],
-    "annotations": ["tables", "judgements", "counting", "predictions", "cell_counting", "independence"],
+    "annotations": [
+        "tables",
+        "judgements",
+        "counting",
+        "predictions",
+        "cell_counting",
+        "independence",
+    ],
     "annotations.independence": [
         "votes",
         "exchangeability",
@@ -130,7 +137,9 @@ ROOMS: dict[str, list[str]] = {
     ],
 }
 MODULES = [f"{room}.{file}" for room, files in ROOMS.items() for file in files]
-LATE = {"uncertainty.decomposition": {"torch"}}  # `decompose` hands tensors to the extra, once somebody has made one
+LATE = {
+    "uncertainty.decomposition": {"torch"}
+}  # `decompose` hands tensors to the extra, once somebody has made one
 SOURCE = Path(__file__).parents[1] / "src" / "hocal"
 
 
@@ -151,7 +160,10 @@ def room_of(name: str) -> str:
 
 
 def test_every_file_has_a_place_in_its_room() -> None:
-    files = {path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", ".") for path in SOURCE.rglob("*.py")}
+    files = {
+        path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", ".")
+        for path in SOURCE.rglob("*.py")
+    }
 
     assert {name for name in files if not name.endswith("__init__")} == {
         module for module in MODULES if module not in ROOMS
@@ -181,7 +193,9 @@ def test_a_file_imports_only_files_above_it_in_its_room(module: str) -> None:
     assert not inside & set(below)
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if not room.startswith(("_", "torch", "plot"))])
+@pytest.mark.parametrize(
+    "room", [room for room in ROOMS if not room.startswith(("_", "torch", "plot"))]
+)
 def test_a_room_lists_its_public_names_in_order(room: str) -> None:
     names = import_module(f"hocal.{room}").__all__
 

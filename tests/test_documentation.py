@@ -21,11 +21,20 @@ from hocal.datasets import make_mixture_world
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
-PLAIN_FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("experiments/*.md")])
+PLAIN_FILES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("experiments/*.md")]
+)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 # Commands that install or run what other tests run; any other command in a document is run here.
-RUN_ELSEWHERE = ("pip install ", "make ", "git ", "python examples/", "python benchmarks/", "python experiments/")
+RUN_ELSEWHERE = (
+    "pip install ",
+    "make ",
+    "git ",
+    "python examples/",
+    "python benchmarks/",
+    "python experiments/",
+)
 
 
 class Block(NamedTuple):
@@ -53,11 +62,15 @@ def write_study(folder: Path) -> None:
     judgements = [f"{image},{label}" for image, chosen in enumerate(labels) for label in chosen]
     (folder / "labels.csv").write_text("\n".join(["image,choice", *judgements]), encoding="utf-8")
     rows = (",".join(map(str, [image, *p.tolist()])) for image, p in enumerate(world.predictions))
-    (folder / "softmax.csv").write_text("\n".join([",".join(["image", *classes]), *rows]), encoding="utf-8")
+    (folder / "softmax.csv").write_text(
+        "\n".join([",".join(["image", *classes]), *rows]), encoding="utf-8"
+    )
 
 
 def run_python(block: Block, document: Path, namespace: dict[str, object]) -> None:
-    code = compile("\n" * block.line + block.text, str(document), "exec")  # so that tracebacks show the line
+    code = compile(
+        "\n" * block.line + block.text, str(document), "exec"
+    )  # so that tracebacks show the line
     exec(code, namespace)
 
 
@@ -87,7 +100,9 @@ def run_hocal(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_examples_of_a_document_run_in_order(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_a_document_run_in_order(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Blocks of one document share variables and an empty folder."""
     monkeypatch.chdir(tmp_path)
     if document == ROOT / "README.md":
@@ -97,7 +112,9 @@ def test_examples_of_a_document_run_in_order(document: Path, tmp_path: Path, mon
     for block in blocks(document):
         if block.text.startswith("--8<--"):
             continue  # a piece of an example script, which another test runs
-        assert block.language in ("python", "sh", "text"), f"{block.language!r} in line {block.line}"
+        assert block.language in ("python", "sh", "text"), (
+            f"{block.language!r} in line {block.line}"
+        )
         if block.language == "python":
             run_python(block, document, namespace)
         elif block.language == "sh":
@@ -111,7 +128,9 @@ def test_example_runs(example: Path) -> None:
         pytest.skip(why_no_spark())
     if re.search(r"\bload_(crowd|cifar10h)\(", text) and "HOCAL_DATA" not in os.environ:
         pytest.skip("the example reads real data, and HOCAL_DATA is not set")
-    finished = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, check=False
+    )
 
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
@@ -121,7 +140,9 @@ def test_example_runs(example: Path) -> None:
 def test_relative_links_lead_to_files(document: Path) -> None:
     """Of the files that are read where they lie; the build checks the links between pages."""
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8"))
-    absent = [link for link in targets if "://" not in link and not (document.parent / link).exists()]
+    absent = [
+        link for link in targets if "://" not in link and not (document.parent / link).exists()
+    ]
 
     assert absent == []
 
@@ -141,7 +162,11 @@ def test_page_of_public_names_lists_them_all() -> None:
 
 def test_design_page_has_a_place_for_every_room() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    modules = {path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if not path.name.startswith("__")}
+    modules = {
+        path.stem
+        for path in Path(str(hocal.__file__)).parent.iterdir()
+        if not path.name.startswith("__")
+    }
 
     assert modules - {"py"} - set(re.findall(r"`(\w+)`", page)) == set()
 
@@ -172,13 +197,18 @@ def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in site.rglob("*.html"))
 
     assert re.findall(r'<(?:script|img|iframe)[^>]*src="https?:[^"]+"', pages) == []
-    assert re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|icon)"[^>]*href="https?:[^"]+"', pages) == []
+    assert (
+        re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|icon)"[^>]*href="https?:[^"]+"', pages)
+        == []
+    )
 
 
 @pytest.mark.filterwarnings("default")
 def test_every_public_name_and_room_has_an_entry(site: Path) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
-    modules = {path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if path.stem[0] not in "_."}
+    modules = {
+        path.stem for path in Path(str(hocal.__file__)).parent.iterdir() if path.stem[0] not in "_."
+    }
     listed = set(re.findall(r'id="hocal\.([\w.]+)"', pages))
 
     assert {f"{home}.{name}" for name, home in hocal._HOME_OF.items()} - listed == set()

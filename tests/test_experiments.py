@@ -66,7 +66,9 @@ def test_cifar10h_table_is_the_stored_one(load: Load) -> None:
 @DATA
 def test_methods_without_labels_have_the_stored_errors_on_cifar10h(load: Load) -> None:
     table, counts = load("cifar10h_table"), load("real_data").cifar10h().counts
-    makers = {name: make for name, make in table.baselines().items() if name != "evidential"}  # slow to make
+    makers = {
+        name: make for name, make in table.baselines().items() if name != "evidential"
+    }  # slow to make
 
     found = {name: table.resample_baseline(make(), counts, 0) for name, make in makers.items()}
 
@@ -75,15 +77,23 @@ def test_methods_without_labels_have_the_stored_errors_on_cifar10h(load: Load) -
 
 @DATA
 @pytest.mark.parametrize("n_slices", [1, 10, 30])
-def test_with_one_label_the_papers_error_is_the_mean_entropy_whatever_the_cells(load: Load, n_slices: int) -> None:
+def test_with_one_label_the_papers_error_is_the_mean_entropy_whatever_the_cells(
+    load: Load, n_slices: int
+) -> None:
     """One label has no entropy (erratum E2): .154 nats on CIFAR-10H, where the paper's table says .501."""
     p, counts = load("real_data").cifar10h()
     labels = hocal.uncertainty.snapshots.draw_snapshots(counts, 1, replace=True, random_state=0)
 
-    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(n_slices), method="empirical").fit(p, labels)
-    error = hocal.aleatoric_error(calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p))
+    calibrator = hocal.SnapshotCalibrator(
+        hocal.TopLabelPartition(n_slices), method="empirical"
+    ).fit(p, labels)
+    error = hocal.aleatoric_error(
+        calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p)
+    )
 
-    assert error == pytest.approx(get_entropy("shannon").value(counts / counts.sum(1, keepdims=True)).mean())
+    assert error == pytest.approx(
+        get_entropy("shannon").value(counts / counts.sum(1, keepdims=True)).mean()
+    )
     assert error == pytest.approx(stored("cifar10h_table")["mean entropy"], abs=1e-4)
 
 
@@ -91,7 +101,9 @@ def test_the_stored_error_with_one_label_is_the_mean_entropy() -> None:
     table = stored("cifar10h_table")
     row = table["post-hoc"]["resnet18"]["empirical"]["1"]["items"]
 
-    assert row["mean"] == pytest.approx(table["mean entropy"], abs=0.002)  # of the test halves, not of all items
+    assert row["mean"] == pytest.approx(
+        table["mean entropy"], abs=0.002
+    )  # of the test halves, not of all items
 
 
 @DATA
@@ -109,7 +121,9 @@ def test_entropy_histograms_are_the_stored_ones(load: Load) -> None:
 def test_galleries_show_the_stored_images(load: Load) -> None:
     figure, data = load("galleries"), load("real_data").cifar10h()
 
-    found = figure.gallery(data, figure.partitions(data.probabilities)["first and second choice"], 0)
+    found = figure.gallery(
+        data, figure.partitions(data.probabilities)["first and second choice"], 0
+    )
 
     for kind, rows in stored("galleries")["images"].items():
         assert found[kind]["first"].tolist() == [row["item"] for row in rows]
@@ -120,7 +134,9 @@ def test_calibration_errors_are_the_stored_ones(load: Load) -> None:
     """The noise floor needs many simulations; the distances themselves do not."""
     script, data = load("calibration_errors"), load("real_data").cifar10h()
     points = hocal.Mixtures.from_points(data.probabilities)
-    errors = {f"post-hoc, {method}": script.post_hoc(data, method, 2, 1) for method in script.METHODS}
+    errors = {
+        f"post-hoc, {method}": script.post_hoc(data, method, 2, 1) for method in script.METHODS
+    }
     errors["point mass, resnet18"] = script.unlabelled(points, data.counts, 2, 1)
 
     found = {name: {"mean": error.mean, "max": error.max} for name, error in errors.items()}
@@ -177,7 +193,9 @@ def test_binary_regression_is_the_stored_one(load: Load) -> None:
     model = script.stored_network()
 
     assert_same(script.snapshot_errors(model, 1000, 0), kept["epsilon"]["1000"], tolerance=2e-3)
-    assert_same(script.aleatoric_errors(model, 5, 0), kept["aleatoric_error_bits"]["5"], tolerance=2e-3)
+    assert_same(
+        script.aleatoric_errors(model, 5, 0), kept["aleatoric_error_bits"]["5"], tolerance=2e-3
+    )
 
 
 def test_a_head_learns_as_stored(load: Load) -> None:

@@ -60,12 +60,16 @@ def build(source: Path, folder: Path) -> Built:
     """Build both from a checkout, as `python -m build` does but in this environment."""
     code = "import sys; from hatchling.build import *; build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1735000000"}
-    subprocess.run([sys.executable, "-c", code, str(folder)], cwd=source, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=source, env=environment, check=True
+    )
     (wheel,), (archive,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as inside:
         wheel_files = {name: inside.read(name) for name in inside.namelist()}
     with tarfile.open(archive) as packed:
-        return Built(wheel, archive, wheel_files, {name.partition("/")[2] for name in packed.getnames()})
+        return Built(
+            wheel, archive, wheel_files, {name.partition("/")[2] for name in packed.getnames()}
+        )
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +83,9 @@ def source_files() -> set[str]:
     """Return the files of the package as they are in the checkout."""
     folder = ROOT / "src"
     found = (path for path in (folder / "hocal").rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix() for path in found if "__pycache__" not in path.parts}
+    return {
+        path.relative_to(folder).as_posix() for path in found if "__pycache__" not in path.parts
+    }
 
 
 def test_wheel_has_the_package_and_nothing_else(built: Built) -> None:
@@ -87,7 +93,11 @@ def test_wheel_has_the_package_and_nothing_else(built: Built) -> None:
 
 
 def test_wheel_has_types_templates_and_licence(built: Built) -> None:
-    wanted = {"hocal/py.typed", "hocal/report/templates/page.html.j2", "hocal/report/templates/page.css"}
+    wanted = {
+        "hocal/py.typed",
+        "hocal/report/templates/page.html.j2",
+        "hocal/report/templates/page.css",
+    }
     licence = f"hocal-{hocal.__version__}.dist-info/licenses/LICENSE"
 
     assert {*wanted, licence} <= set(built.wheel_files)
@@ -96,7 +106,15 @@ def test_wheel_has_types_templates_and_licence(built: Built) -> None:
 def test_source_archive_holds_source_tests_and_their_papers_only(built: Built) -> None:
     top = {name.partition("/")[0] for name in built.archive_files}
 
-    papers = {"README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    papers = {
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSE",
+        "pyproject.toml",
+        "PKG-INFO",
+        ".gitignore",
+    }
     assert top - {""} == {"src", "tests", *papers}
 
 
@@ -159,7 +177,9 @@ def test_wheel_without_extras_works_in_a_clean_environment(built: Built, tmp_pat
     )
 
     subprocess.run([programs / "python", "-c", SMOKE], check=True, env=environment, cwd=tmp_path)
-    command = subprocess.run([programs / "hocal"], capture_output=True, text=True, check=False, env=environment)
+    command = subprocess.run(
+        [programs / "hocal"], capture_output=True, text=True, check=False, env=environment
+    )
     assert command.returncode == 2
     assert 'pip install "hocal[app]"' in command.stderr
 
@@ -167,12 +187,20 @@ def test_wheel_without_extras_works_in_a_clean_environment(built: Built, tmp_pat
 def lower_bounds(*extras: str) -> dict[str, str]:
     """Return {name: oldest version} of the dependencies and of some extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needs = sum((project["optional-dependencies"][extra] for extra in extras), project["dependencies"])
-    return dict(found.groups() for need in needs if (found := re.match(r"([\w-]+)>=([\d.]+)", need)))
+    needs = sum(
+        (project["optional-dependencies"][extra] for extra in extras), project["dependencies"]
+    )
+    return dict(
+        found.groups() for need in needs if (found := re.match(r"([\w-]+)>=([\d.]+)", need))
+    )
 
 
 def test_oldest_versions_are_the_lower_bounds() -> None:
-    pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "tests" / "oldest.txt").read_text(), flags=re.MULTILINE))
+    pinned = dict(
+        re.findall(
+            r"^([\w-]+)==(\S+)$", (ROOT / "tests" / "oldest.txt").read_text(), flags=re.MULTILINE
+        )
+    )
 
     bounds = lower_bounds("app", "dev")
     assert pinned == {name: bounds[name] for name in pinned}
@@ -180,8 +208,12 @@ def test_oldest_versions_are_the_lower_bounds() -> None:
 
 
 def test_citation_has_the_version() -> None:
-    assert f"\nversion: {hocal.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {hocal.__version__}\n" in (ROOT / "CITATION.cff").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_workflow_runs_what_developers_run() -> None:
-    assert "- run: .ci/run\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert "- run: .ci/run\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(
+        encoding="utf-8"
+    )

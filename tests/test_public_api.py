@@ -21,7 +21,9 @@ def test_public_names_are_at_most_thirty() -> None:
 
 def test_every_public_object_is_listed() -> None:
     """Whatever the package shows without an underscore, modules apart, is in `__all__`."""
-    ours = {name for name in dir(hocal) if name[0] != "_" and not inspect.ismodule(getattr(hocal, name))}
+    ours = {
+        name for name in dir(hocal) if name[0] != "_" and not inspect.ismodule(getattr(hocal, name))
+    }
 
     assert ours - {"Any", "TYPE_CHECKING", "import_module"} == set(hocal.__all__)
 
@@ -46,7 +48,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_a_module_that_was_not_imported_says_so() -> None:
-    finished = subprocess.run([sys.executable, "-c", "import hocal; hocal.plot"], capture_output=True, text=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", "import hocal; hocal.plot"], capture_output=True, text=True
+    )
 
     assert "module 'hocal' has no attribute 'plot' before `import hocal.plot`" in finished.stderr
 

@@ -21,11 +21,23 @@ from hocal.cells.statistics import CellStatistics
 
 Columns = dict[str, list[Any]]
 
-ENGINES = [name for name in IN_PROCESS if name != "pandas of objects"]  # numbers as objects are refused
+ENGINES = [
+    name for name in IN_PROCESS if name != "pandas of objects"
+]  # numbers as objects are refused
 CLASSES = ["cat", "dog", "ü"]
 LABELS: Columns = {"id": [1, 1, 2, 3, 3, 3], "choice": ["cat", "dog", "dog", "ü", "cat", "ü"]}
-PREDICTIONS: Columns = {"id": [3, 1, 2], "a": [0.2, 0.5, 0.1], "b": [0.2, 0.25, 0.9], "c": [0.6, 0.25, 0.0]}
-ARGUMENTS: dict[str, Any] = {"item": "id", "label": "choice", "classes": CLASSES, "probability_columns": list("abc")}
+PREDICTIONS: Columns = {
+    "id": [3, 1, 2],
+    "a": [0.2, 0.5, 0.1],
+    "b": [0.2, 0.25, 0.9],
+    "c": [0.6, 0.25, 0.0],
+}
+ARGUMENTS: dict[str, Any] = {
+    "item": "id",
+    "label": "choice",
+    "classes": CLASSES,
+    "probability_columns": list("abc"),
+}
 
 
 def in_engine(engine: str, *tables: Columns) -> list[Any]:
@@ -38,7 +50,10 @@ def in_engine(engine: str, *tables: Columns) -> list[Any]:
 
 def same(first: CellStatistics, second: CellStatistics) -> bool:
     """Tell whether all arrays are equal, types included."""
-    pairs = [*zip(first.observed, second.observed, strict=True), *zip(first.aligned, second.aligned, strict=True)]
+    pairs = [
+        *zip(first.observed, second.observed, strict=True),
+        *zip(first.aligned, second.aligned, strict=True),
+    ]
     pairs += [(first.predicted, second.predicted), *zip(first.layout, second.layout, strict=True)]
     return all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in pairs)
 
@@ -48,7 +63,9 @@ def as_tables(
 ) -> tuple[Columns, Columns]:
     """Write items as tables with rows in random order; columns `id`, `choice`, `p0`, ..."""
     generator = np.random.default_rng(seed)
-    items, labels = (np.repeat(part, counts.ravel()) for part in np.indices(counts.shape).reshape(2, -1))
+    items, labels = (
+        np.repeat(part, counts.ravel()) for part in np.indices(counts.shape).reshape(2, -1)
+    )
     rows, order = generator.permutation(len(items)), generator.permutation(len(p))
     predictions = {f"p{j}": p[order, j].tolist() for j in range(p.shape[1])}
     return (
@@ -57,12 +74,19 @@ def as_tables(
     )
 
 
-def world(seed: int, n_items: int, n_classes: int, most: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def world(
+    seed: int, n_items: int, n_classes: int, most: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Draw predictions with many ties, and counts with ragged totals."""
     generator = np.random.default_rng(seed)
-    parts = generator.integers(0, 4, (n_items, n_classes)) + np.eye(n_classes, dtype=int)[generator.integers(n_classes)]
+    parts = (
+        generator.integers(0, 4, (n_items, n_classes))
+        + np.eye(n_classes, dtype=int)[generator.integers(n_classes)]
+    )
     p = parts / parts.sum(axis=1, keepdims=True)
-    return p, generator.multinomial(generator.integers(1, most + 1, n_items), np.full(n_classes, 1 / n_classes))
+    return p, generator.multinomial(
+        generator.integers(1, most + 1, n_items), np.full(n_classes, 1 / n_classes)
+    )
 
 
 def compute(
@@ -97,7 +121,9 @@ def test_an_engine_finds_the_statistics_of_arrays(
     p, counts = world(seed, n_items, n_classes, most)
     partition = hocal.TopLabelPartition(n_slices)
 
-    assert same(compute(engine, p, counts, partition, seed, as_item), reference(p, counts, partition))
+    assert same(
+        compute(engine, p, counts, partition, seed, as_item), reference(p, counts, partition)
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -137,7 +163,9 @@ def test_one_item_with_far_more_labels_than_the_others(engine: str) -> None:
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize(("seed", "n_classes", "as_item"), [(7, 3, str), (8, 5, int), (9, 2, int), (7, 40, str)])
+@pytest.mark.parametrize(
+    ("seed", "n_classes", "as_item"), [(7, 3, str), (8, 5, int), (9, 2, int), (7, 40, str)]
+)
 def test_spark_finds_the_statistics_of_arrays(
     spark: Any,  # noqa: F811
     seed: int,
@@ -145,7 +173,9 @@ def test_spark_finds_the_statistics_of_arrays(
     as_item: Any,
 ) -> None:
     p, counts = world(seed, 50, n_classes, 6)
-    labels, predictions = (spark.createDataFrame(arrow_table(table)) for table in as_tables(p, counts, seed, as_item))
+    labels, predictions = (
+        spark.createDataFrame(arrow_table(table)) for table in as_tables(p, counts, seed, as_item)
+    )
     partition = hocal.TopLabelPartition(4)
 
     found = cell_statistics(
@@ -186,7 +216,9 @@ def test_a_calibrator_learns_the_same_from_tables() -> None:
 def test_cells_may_come_with_the_table(engine: str) -> None:
     labels, predictions = in_engine(engine, LABELS, PREDICTIONS | {"cell": [1, 0, 2]})
 
-    found = cell_statistics(labels, predictions, partition=hocal.PrecomputedPartition(4), cell="cell", **ARGUMENTS)
+    found = cell_statistics(
+        labels, predictions, partition=hocal.PrecomputedPartition(4), cell="cell", **ARGUMENTS
+    )
 
     assert found.n_items.tolist() == [1, 1, 1, 0]
     assert found.n_labels.tolist() == [2, 3, 1, 0]
@@ -208,10 +240,17 @@ def test_any_fitted_partition_works_with_stored_cells() -> None:
 
 def test_wide_tables_of_labels_are_read() -> None:
     wide = arrow_table(
-        {"id": [1, 2, 3], "ann": ["cat", "dog", "ü"], "bob": ["dog", None, "cat"], "eve": [None, None, "ü"]}
+        {
+            "id": [1, 2, 3],
+            "ann": ["cat", "dog", "ü"],
+            "bob": ["dog", None, "cat"],
+            "eve": [None, None, "ü"],
+        }
     )
 
-    found = cell_statistics(wide, arrow_table(PREDICTIONS), **ARGUMENTS | {"label": ["ann", "bob", "eve"]})
+    found = cell_statistics(
+        wide, arrow_table(PREDICTIONS), **ARGUMENTS | {"label": ["ann", "bob", "eve"]}
+    )
 
     assert same(found, cell_statistics(arrow_table(LABELS), arrow_table(PREDICTIONS), **ARGUMENTS))
 
@@ -232,14 +271,23 @@ def test_item_numbers_of_different_widths_match() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_items_of_one_table_only_are_dropped_on_request(engine: str) -> None:
-    more = {name: [*values, extra] for (name, values), extra in zip(LABELS.items(), [9, "cat"], strict=True)}
+    more = {
+        name: [*values, extra]
+        for (name, values), extra in zip(LABELS.items(), [9, "cat"], strict=True)
+    }
     fewer = {name: values[:2] for name, values in PREDICTIONS.items()}
     labels, predictions = in_engine(engine, more, PREDICTIONS | {"id": [3, 1, 4]})
 
     found = cell_statistics(labels, predictions, unlabelled="drop", unpredicted="drop", **ARGUMENTS)
 
-    kept = {name: [v for v, i in zip(values, LABELS["id"], strict=True) if i != 2] for name, values in LABELS.items()}
-    assert same(found, cell_statistics(in_engine("arrow", kept)[0], in_engine("arrow", fewer)[0], **ARGUMENTS))
+    kept = {
+        name: [v for v, i in zip(values, LABELS["id"], strict=True) if i != 2]
+        for name, values in LABELS.items()
+    }
+    assert same(
+        found,
+        cell_statistics(in_engine("arrow", kept)[0], in_engine("arrow", fewer)[0], **ARGUMENTS),
+    )
 
 
 # Every problem is named.
@@ -253,16 +301,61 @@ PROBLEMS: dict[str, tuple[Columns, Columns, dict[str, Any], str]] = {
         {},
         r"non-negative numbers, got -0\.1 in column 'a' for item 2, .* 1 of 3",
     ),
-    "sum": ({}, {"a": [0.2, 0.7, 0.1]}, {}, r"sum to 1 over the classes, got 1\.2 for item 1, .* Normalise it first"),
-    "infinite": ({}, {"a": [0.2, float("inf"), 0.1]}, {}, r"must sum to 1 over the classes, got inf for item 1"),
-    "NaN": ({}, {"b": [0.2, float("nan"), 0.9]}, {}, r"Column 'b' of `probabilities` must have a value .* item 1"),
-    "null": ({}, {"b": [0.2, None, 0.9]}, {}, r"Column 'b' of `probabilities` must have a value .* item 1"),
-    "text": ({}, {"b": ["x", "y", "z"]}, {}, r"Column 'b' of `probabilities` must hold numbers, got String"),
-    "no item": ({}, {"id": [3, None, 2]}, {}, r"Column 'id' of `probabilities` must have a value .* got none"),
-    "repeat": ({}, {"id": [3, 3, 2]}, {}, r"one row for each item, got several for 1 values of 'id': 3"),
-    "repeat of an unlabelled item": ({"id": [3] * 6}, {"id": [3, 7, 7]}, DROP, r"several for 1 values of 'id': 7"),
+    "sum": (
+        {},
+        {"a": [0.2, 0.7, 0.1]},
+        {},
+        r"sum to 1 over the classes, got 1\.2 for item 1, .* Normalise it first",
+    ),
+    "infinite": (
+        {},
+        {"a": [0.2, float("inf"), 0.1]},
+        {},
+        r"must sum to 1 over the classes, got inf for item 1",
+    ),
+    "NaN": (
+        {},
+        {"b": [0.2, float("nan"), 0.9]},
+        {},
+        r"Column 'b' of `probabilities` must have a value .* item 1",
+    ),
+    "null": (
+        {},
+        {"b": [0.2, None, 0.9]},
+        {},
+        r"Column 'b' of `probabilities` must have a value .* item 1",
+    ),
+    "text": (
+        {},
+        {"b": ["x", "y", "z"]},
+        {},
+        r"Column 'b' of `probabilities` must hold numbers, got String",
+    ),
+    "no item": (
+        {},
+        {"id": [3, None, 2]},
+        {},
+        r"Column 'id' of `probabilities` must have a value .* got none",
+    ),
+    "repeat": (
+        {},
+        {"id": [3, 3, 2]},
+        {},
+        r"one row for each item, got several for 1 values of 'id': 3",
+    ),
+    "repeat of an unlabelled item": (
+        {"id": [3] * 6},
+        {"id": [3, 7, 7]},
+        DROP,
+        r"several for 1 values of 'id': 7",
+    ),
     "repeat and unpredicted": ({}, {"id": [3, 3, 2]}, DROP, r"several for 1 values of 'id': 3"),
-    "unpredicted": ({}, {"id": [3, 1, 4]}, {}, r"a row for each item, got none for 1: 2\. .*unpredicted=\"drop\""),
+    "unpredicted": (
+        {},
+        {"id": [3, 1, 4]},
+        {},
+        r"a row for each item, got none for 1: 2\. .*unpredicted=\"drop\"",
+    ),
     "unlabelled": (
         {},
         {"id": [3, 1, 4]},
@@ -282,14 +375,24 @@ PROBLEMS: dict[str, tuple[Columns, Columns, dict[str, Any], str]] = {
         {},
         r"Column 'choice' of `labels` must have .* 5 of 6 rows",
     ),
-    "column": ({}, {}, {"item": "image"}, r"`labels` must have the column 'image', .*: 'id', 'choice'"),
+    "column": (
+        {},
+        {},
+        {"item": "image"},
+        r"`labels` must have the column 'image', .*: 'id', 'choice'",
+    ),
     "item types": (
         {},
         {"id": ["3", "1", "2"]},
         {},
         r"'id' must have the same type in both tables, got Int64 and String",
     ),
-    "bad cell": ({}, {"cell": [0, 1, 4]}, STORED, r"'cell' .* cell numbers from 0 to 3, got 4 for item 2"),
+    "bad cell": (
+        {},
+        {"cell": [0, 1, 4]},
+        STORED,
+        r"'cell' .* cell numbers from 0 to 3, got 4 for item 2",
+    ),
 }
 
 
@@ -306,12 +409,24 @@ def test_problem_is_named(engine: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"classes": ["cat", "dog"]}, "`probability_columns` must name a different column for each of the 2 classes"),
+        (
+            {"classes": ["cat", "dog"]},
+            "`probability_columns` must name a different column for each of the 2 classes",
+        ),
         ({"probability_columns": ["a", "b", "b"]}, "a different column for each of the 3 classes"),
         ({"cell": "a"}, "`cell` must be left out with a TopLabelPartition"),
-        ({"partition": hocal.QuantilePartition()}, "`cell` must name a column .* with a QuantilePartition"),
-        ({"partition": hocal.QuantilePartition(), "cell": "a"}, "`partition` must be fitted, got a QuantilePartition"),
-        ({"partition": hocal.TopLabelPartition().fit([[0.5, 0.5]])}, "fitted for 2 classes, but `classes` has 3"),
+        (
+            {"partition": hocal.QuantilePartition()},
+            "`cell` must name a column .* with a QuantilePartition",
+        ),
+        (
+            {"partition": hocal.QuantilePartition(), "cell": "a"},
+            "`partition` must be fitted, got a QuantilePartition",
+        ),
+        (
+            {"partition": hocal.TopLabelPartition().fit([[0.5, 0.5]])},
+            "fitted for 2 classes, but `classes` has 3",
+        ),
         ({"missing": "keep"}, "`missing` must be one of 'error', 'drop', got 'keep'"),
         ({"unlabelled": "keep"}, "`unlabelled` must be one of 'error', 'drop', got 'keep'"),
     ],
@@ -324,7 +439,9 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 def test_too_many_classes_for_an_engine_are_refused() -> None:
     names = [f"c{j}" for j in range(200)]
 
-    with pytest.raises(ValueError, match=r"`classes` must be at most 128 .* got 200\. .*CellStatistics\.from_items"):
+    with pytest.raises(
+        ValueError, match=r"`classes` must be at most 128 .* got 200\. .*CellStatistics\.from_items"
+    ):
         cell_statistics(
             arrow_table(LABELS),
             arrow_table(PREDICTIONS),
@@ -335,15 +452,24 @@ def test_too_many_classes_for_an_engine_are_refused() -> None:
 def test_labels_that_are_all_repeated_leave_nothing() -> None:
     labels = arrow_table({"id": [1, 1], "choice": ["cat", "dog"], "worker": ["w", "w"]})
 
-    with pytest.raises(ValueError, match=r"`labels` must have a label that can be counted, got none that duplicates="):
-        cell_statistics(labels, arrow_table(PREDICTIONS), annotator="worker", duplicates="drop", **ARGUMENTS)
+    with pytest.raises(
+        ValueError,
+        match=r"`labels` must have a label that can be counted, got none that duplicates=",
+    ):
+        cell_statistics(
+            labels, arrow_table(PREDICTIONS), annotator="worker", duplicates="drop", **ARGUMENTS
+        )
 
 
 def test_repeated_judgements_are_left_out_on_request() -> None:
     workers = {"worker": ["u", "v", "u", "u", "v", "v"]}  # item 3 is judged twice by v
 
     found = cell_statistics(
-        arrow_table(LABELS | workers), arrow_table(PREDICTIONS), annotator="worker", duplicates="drop", **ARGUMENTS
+        arrow_table(LABELS | workers),
+        arrow_table(PREDICTIONS),
+        annotator="worker",
+        duplicates="drop",
+        **ARGUMENTS,
     )
 
     assert found.n_labels.sum() == 4
@@ -359,7 +485,9 @@ def test_tables_of_different_engines_are_refused() -> None:
 def test_tables_of_two_connections_are_refused() -> None:
     (labels,), (predictions,) = in_engine("duckdb", LABELS), in_engine("duckdb", PREDICTIONS)
 
-    with pytest.raises(ValueError, match="`labels` and `probabilities` must come from one DuckDB connection"):
+    with pytest.raises(
+        ValueError, match="`labels` and `probabilities` must come from one DuckDB connection"
+    ):
         cell_statistics(labels, predictions, **ARGUMENTS)
 
 

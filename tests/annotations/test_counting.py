@@ -19,11 +19,20 @@ from scipy import sparse
 from engines import IN_PROCESS, arrow_table, spark, tables  # noqa: F401 - spark is a fixture
 from hocal.annotations.counting import LabelCounts, count_labels
 
-LONG = {"image": [7, 7, 2, 7], "choice": ["dog", "cat", "cat", "dog"], "worker": ["a", "b", "a", "c"]}
+LONG = {
+    "image": [7, 7, 2, 7],
+    "choice": ["dog", "cat", "cat", "dog"],
+    "worker": ["a", "b", "a", "c"],
+}
 WIDE = {"image": [7, 2], "ann": ["dog", None], "bob": ["cat", "cat"]}
 CATEGORIES = {"item": [5, 4, 5], "label": ["a", "b", "b"]}
 COUNTS = {"image": [7, 2], "cats": [1, 3], "dogs": [2, 0]}
-OPTIONS: dict[str, Any] = {"missing": "drop", "unknown": "drop", "duplicates": "drop", "empty": "keep"}
+OPTIONS: dict[str, Any] = {
+    "missing": "drop",
+    "unknown": "drop",
+    "duplicates": "drop",
+    "empty": "keep",
+}
 
 texts = st.sampled_from(["cat", "dog", "Käse", "日本", "", " x", "Z", "🙂"])
 
@@ -39,7 +48,9 @@ def same(first: LabelCounts, second: LabelCounts) -> bool:
 
 def every_engine(columns: Any, types: Any = None, **options: Any) -> LabelCounts:
     """Count in every engine, check that all agree, and return the result."""
-    results = {name: count_labels(table, **options) for name, table in tables(columns, types).items()}
+    results = {
+        name: count_labels(table, **options) for name, table in tables(columns, types).items()
+    }
     first = results["arrow"]
     assert all(same(result, first) for result in results.values()), results
     return first
@@ -59,11 +70,19 @@ def judgements(draw: st.DrawFn) -> tuple[dict[str, list[Any]], dict[str, pa.Data
     label = draw(st.sampled_from([st.integers(0, 3), texts, st.booleans()]))
 
     def column(values: st.SearchStrategy[Any]) -> list[Any]:
-        return draw(st.lists(st.one_of(values, st.none()) if draw(st.booleans()) else values, min_size=n, max_size=n))
+        return draw(
+            st.lists(
+                st.one_of(values, st.none()) if draw(st.booleans()) else values,
+                min_size=n,
+                max_size=n,
+            )
+        )
 
     columns = {"item": column(item), "label": column(label), "worker": column(st.integers(0, 3))}
     kind = {"item": pa.string() if item is texts else pa.int64(), "worker": pa.int64()}
-    kind["label"] = pa.string() if label is texts else pa.bool_() if label == st.booleans() else pa.int64()
+    kind["label"] = (
+        pa.string() if label is texts else pa.bool_() if label == st.booleans() else pa.int64()
+    )
     return columns, kind
 
 
@@ -75,27 +94,45 @@ def obvious(columns: dict[str, list[Any]], classes: list[Any]) -> LabelCounts:
     counted = Counter((item, label) for item, label, worker in good if times[item, worker] == 1)
     items = sorted({item for item, _, _ in rows if item is not None})
     counts = [[counted[item, label] for label in classes] for item in items]
-    held = np.array(items, dtype=object if any(isinstance(item, str) for item in items) else np.int64)
-    return LabelCounts(held, tuple(classes), np.array(counts, dtype=np.int64).reshape(len(items), len(classes)))
+    held = np.array(
+        items, dtype=object if any(isinstance(item, str) for item in items) else np.int64
+    )
+    return LabelCounts(
+        held, tuple(classes), np.array(counts, dtype=np.int64).reshape(len(items), len(classes))
+    )
 
 
 @given(judgements())
-def test_every_engine_counts_like_a_loop(table: tuple[dict[str, list[Any]], dict[str, pa.DataType]]) -> None:
+def test_every_engine_counts_like_a_loop(
+    table: tuple[dict[str, list[Any]], dict[str, pa.DataType]],
+) -> None:
     columns, types = table
     kind = types["label"]
     classes: list[Any] = (
-        ["cat", "日本", "Z"] if kind == pa.string() else [True, False] if kind == pa.bool_() else [2, 0]
+        ["cat", "日本", "Z"]
+        if kind == pa.string()
+        else [True, False]
+        if kind == pa.bool_()
+        else [2, 0]
     )
     expected = obvious(columns, classes)
-    assume(any(None not in row and row[1] in classes for row in zip(*columns.values(), strict=True)))
+    assume(
+        any(None not in row and row[1] in classes for row in zip(*columns.values(), strict=True))
+    )
 
-    found = every_engine(columns, types, item="item", label="label", annotator="worker", classes=classes, **OPTIONS)
+    found = every_engine(
+        columns, types, item="item", label="label", annotator="worker", classes=classes, **OPTIONS
+    )
 
     assert found.items.tolist() == expected.items.tolist()
     assert found.counts.tolist() == expected.counts.tolist()
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), *[st.one_of(st.none(), texts)] * 3), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), *[st.one_of(st.none(), texts)] * 3), min_size=1, max_size=8
+    )
+)
 def test_a_wide_table_counts_like_its_long_form(rows: list[tuple[Any, ...]]) -> None:
     items, *columns = (list(column) for column in zip(*rows, strict=True))
     wide = dict(zip(["item", "a", "b", "c"], [items, *columns], strict=True))
@@ -109,7 +146,10 @@ def test_a_wide_table_counts_like_its_long_form(rows: list[tuple[Any, ...]]) -> 
     )  # fmt: skip
 
     options = {"classes": classes, "missing": "drop", "empty": "keep"}
-    assert same(found, count_labels(arrow_table(long, {"label": kind}), item="item", label="label", **options))
+    assert same(
+        found,
+        count_labels(arrow_table(long, {"label": kind}), item="item", label="label", **options),
+    )
 
 
 @pytest.mark.xdist_group("spark")
@@ -120,9 +160,17 @@ def test_spark_counts_like_arrow(spark: Any) -> None:  # noqa: F811
         "worker": [1, 1, 1, 1, 1, 2],
     }
     table = arrow_table(columns)
-    options = {"item": "item", "label": "label", "annotator": "worker", "classes": ["é", "x"], **OPTIONS}
+    options = {
+        "item": "item",
+        "label": "label",
+        "annotator": "worker",
+        "classes": ["é", "x"],
+        **OPTIONS,
+    }
 
-    assert same(count_labels(spark.createDataFrame(table), **options), count_labels(table, **options))
+    assert same(
+        count_labels(spark.createDataFrame(table), **options), count_labels(table, **options)
+    )
 
 
 @settings(max_examples=4)  # each is several jobs
@@ -133,7 +181,13 @@ def test_spark_counts_random_tables_like_arrow(
 ) -> None:
     held = arrow_table(*table)
     assume(held.drop_null().num_rows > 0 and len(set(held.drop_null()["label"].to_pylist())) > 1)
-    options = {"item": "item", "label": "label", "annotator": "worker", **OPTIONS, "duplicates": "keep"}
+    options = {
+        "item": "item",
+        "label": "label",
+        "annotator": "worker",
+        **OPTIONS,
+        "duplicates": "keep",
+    }
 
     assert same(count_labels(spark.createDataFrame(held), **options), count_labels(held, **options))
 
@@ -163,7 +217,9 @@ def test_columns_of_annotators_are_counted(convert: Any) -> None:
 
 @pytest.mark.parametrize("engine", [name for name in IN_PROCESS if name != "pandas of objects"])
 def test_columns_of_counts_are_read(engine: str) -> None:
-    labels = count_labels(IN_PROCESS[engine](arrow_table(COUNTS)), item="image", count_columns=["cats", "dogs"])
+    labels = count_labels(
+        IN_PROCESS[engine](arrow_table(COUNTS)), item="image", count_columns=["cats", "dogs"]
+    )
 
     assert labels.items.tolist() == [2, 7]
     assert labels.classes == ("cats", "dogs")
@@ -178,14 +234,18 @@ def test_counts_in_a_column_of_objects_are_refused() -> None:
 
 
 def test_a_mapping_names_the_classes_of_count_columns() -> None:
-    labels = count_labels(arrow_table(COUNTS), item="image", count_columns={"dog": "dogs", "cat": "cats"})
+    labels = count_labels(
+        arrow_table(COUNTS), item="image", count_columns={"dog": "dogs", "cat": "cats"}
+    )
 
     assert labels.classes == ("dog", "cat")
     assert labels.counts.tolist() == [[0, 3], [2, 1]]
 
 
 def test_declared_classes_keep_their_order_and_may_be_unused() -> None:
-    labels = count_labels(arrow_table(LONG), item="image", label="choice", classes=["dog", "owl", "cat"])
+    labels = count_labels(
+        arrow_table(LONG), item="image", label="choice", classes=["dog", "owl", "cat"]
+    )
 
     assert labels.counts.tolist() == [[0, 0, 1], [2, 0, 1]]
 
@@ -195,13 +255,20 @@ def test_declared_classes_keep_their_order_and_may_be_unused() -> None:
     [
         ([3, 1, 3], (1, 3)),
         ([True, False, True], (False, True)),
-        ([date(2024, 2, 1), date(2024, 1, 1), date(2024, 2, 1)], (date(2024, 1, 1), date(2024, 2, 1))),
+        (
+            [date(2024, 2, 1), date(2024, 1, 1), date(2024, 2, 1)],
+            (date(2024, 1, 1), date(2024, 2, 1)),
+        ),
         ([0.5, 0.25, 0.5], (0.25, 0.5)),
     ],
     ids=["integers", "booleans", "dates", "fractions"],
 )
-def test_labels_of_any_plain_type_are_sorted(convert: Any, values: list[Any], classes: tuple[Any, ...]) -> None:
-    labels = count_labels(convert({"item": ["a", "b", "b"], "label": values}), item="item", label="label")
+def test_labels_of_any_plain_type_are_sorted(
+    convert: Any, values: list[Any], classes: tuple[Any, ...]
+) -> None:
+    labels = count_labels(
+        convert({"item": ["a", "b", "b"], "label": values}), item="item", label="label"
+    )
 
     assert labels.classes == classes
     assert labels.counts.tolist() == [[0, 1], [1, 1]]
@@ -285,7 +352,9 @@ def test_counts_are_sparse_when_dense_would_be_too_large() -> None:
 def test_hundreds_of_classes_are_counted(convert: Any) -> None:
     names = [f"{j:03}" for j in range(300)]
 
-    labels = count_labels(convert({"item": [0, 1] * 150, "label": names}), item="item", label="label")
+    labels = count_labels(
+        convert({"item": [0, 1] * 150, "label": names}), item="item", label="label"
+    )
 
     assert labels.classes == tuple(names)
     assert labels.counts.tolist() == [[1, 0] * 150, [0, 1] * 150]
@@ -295,7 +364,8 @@ def test_a_missing_item_of_a_wide_table_is_counted_once() -> None:
     table = arrow_table({"i": [1, None, 2], "a": ["x", "y", "x"], "b": ["x", "y", "x"]})
 
     with pytest.raises(
-        ValueError, match="Column 'i' of `table` must have a value in each row, got none in 1 of 3 rows"
+        ValueError,
+        match="Column 'i' of `table` must have a value in each row, got none in 1 of 3 rows",
     ):
         count_labels(table, item="i", label=["a", "b"])
 
@@ -310,16 +380,22 @@ def test_mixed_items_are_quoted_in_a_fixed_order() -> None:
 def test_repeated_judgements_are_kept_on_request() -> None:
     repeated = {"item": [1, 1, 2], "label": ["a", "b", "a"], "worker": ["x", "x", "x"]}
 
-    labels = count_labels(arrow_table(repeated), item="item", label="label", annotator="worker", duplicates="keep")
+    labels = count_labels(
+        arrow_table(repeated), item="item", label="label", annotator="worker", duplicates="keep"
+    )
 
     assert labels.counts.tolist() == [[1, 1], [1, 0]]
 
 
 @pytest.mark.parametrize(("choice", "expected"), [("keep", [[3, 1], [1, 0]]), ("drop", [[1, 0]])])
-def test_repeated_rows_of_counts_are_added_or_dropped(choice: str, expected: list[list[int]]) -> None:
+def test_repeated_rows_of_counts_are_added_or_dropped(
+    choice: str, expected: list[list[int]]
+) -> None:
     table = arrow_table({"item": [1, 1, 2], "a": [1, 2, 1], "b": [0, 1, 0]})
 
-    labels = count_labels(table, item="item", count_columns=["a", "b"], duplicates=choice, empty="drop")
+    labels = count_labels(
+        table, item="item", count_columns=["a", "b"], duplicates=choice, empty="drop"
+    )
 
     assert labels.counts.tolist() == expected
 
@@ -424,7 +500,10 @@ def test_an_annotator_twice_in_a_wide_table_is_refused(convert: Any) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": [1, -2], "b": [1, 1]}, r"non-negative, got -2 in column 'a' and 1 such counts in all \(item 2\)"),
+        (
+            {"a": [1, -2], "b": [1, 1]},
+            r"non-negative, got -2 in column 'a' and 1 such counts in all \(item 2\)",
+        ),
         ({"a": [1, 1], "b": [0.5, 1]}, r"whole numbers, got 0\.5 in column 'b'"),
         ({"a": [1, None], "b": [1, 1]}, r"present, got nan in column 'a'.*missing=\"drop\""),
         ({"a": [1, 0], "b": [1, 0]}, r"a label for each item, got none for 1 of 2 items: 2"),
@@ -434,14 +513,22 @@ def test_an_annotator_twice_in_a_wide_table_is_refused(convert: Any) -> None:
 )
 def test_wrong_counts_are_refused(columns: dict[str, list[Any]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        count_labels(arrow_table({"item": [1, 2], **columns}), item="item", count_columns=["a", "b"])
+        count_labels(
+            arrow_table({"item": [1, 2], **columns}), item="item", count_columns=["a", "b"]
+        )
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"item": [1, 1], "a": [1, 2], "b": [1, 1]}, r"one row for each item, got several for 1: 1\. "),
-        ({"item": [1, None], "a": [1, 2], "b": [1, 1]}, r"Column 'item' .* got none in 1 of 2 rows"),
+        (
+            {"item": [1, 1], "a": [1, 2], "b": [1, 1]},
+            r"one row for each item, got several for 1: 1\. ",
+        ),
+        (
+            {"item": [1, None], "a": [1, 2], "b": [1, 1]},
+            r"Column 'item' .* got none in 1 of 2 rows",
+        ),
     ],
     ids=["repeated", "missing"],
 )
@@ -454,16 +541,40 @@ def test_wrong_items_of_counts_are_refused(columns: dict[str, list[Any]], messag
     ("options", "message"),
     [
         ({}, "Exactly one of `label` and `count_columns`"),
-        ({"label": "choice", "count_columns": ["a", "b"]}, "Exactly one of `label` and `count_columns`"),
-        ({"count_columns": ["cats", "dogs"], "annotator": "worker"}, "must be left out with `count_columns`"),
-        ({"count_columns": "cats"}, "`count_columns` must name at least two different columns, got 'cats'"),
-        ({"label": ["choice"], "annotator": "worker"}, "`annotator` must be left out when `label` names a column for"),
+        (
+            {"label": "choice", "count_columns": ["a", "b"]},
+            "Exactly one of `label` and `count_columns`",
+        ),
+        (
+            {"count_columns": ["cats", "dogs"], "annotator": "worker"},
+            "must be left out with `count_columns`",
+        ),
+        (
+            {"count_columns": "cats"},
+            "`count_columns` must name at least two different columns, got 'cats'",
+        ),
+        (
+            {"label": ["choice"], "annotator": "worker"},
+            "`annotator` must be left out when `label` names a column for",
+        ),
         ({"label": []}, "`label` must name at least one column"),
-        ({"label": ["choice", "image"]}, r"columns of one type, got 'choice' \(String\), 'image' \(Int64\)"),
+        (
+            {"label": ["choice", "image"]},
+            r"columns of one type, got 'choice' \(String\), 'image' \(Int64\)",
+        ),
         ({"label": "choice", "classes": ["cat"]}, "`classes` must be at least two distinct labels"),
-        ({"label": "choice", "classes": "cat"}, "`classes` must be at least two distinct labels, got 'cat'"),
-        ({"label": "choice", "missing": "ignore"}, "`missing` must be one of 'error', 'drop', got 'ignore'"),
-        ({"label": "choice", "duplicates": "first"}, "`duplicates` must be one of 'error', 'keep', 'drop'"),
+        (
+            {"label": "choice", "classes": "cat"},
+            "`classes` must be at least two distinct labels, got 'cat'",
+        ),
+        (
+            {"label": "choice", "missing": "ignore"},
+            "`missing` must be one of 'error', 'drop', got 'ignore'",
+        ),
+        (
+            {"label": "choice", "duplicates": "first"},
+            "`duplicates` must be one of 'error', 'keep', 'drop'",
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
@@ -473,11 +584,15 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 
 def test_a_table_without_a_usable_label_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one label that can be counted"):
-        count_labels(arrow_table(LONG), item="image", label="choice", classes=["x", "y"], unknown="drop")
+        count_labels(
+            arrow_table(LONG), item="image", label="choice", classes=["x", "y"], unknown="drop"
+        )
 
 
 def test_something_that_is_no_table_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`table` must be a pandas, polars or Spark dataframe, .* got dict"):
+    with pytest.raises(
+        ValueError, match=r"`table` must be a pandas, polars or Spark dataframe, .* got dict"
+    ):
         count_labels(LONG, item="image", label="choice")
 
 
@@ -491,7 +606,9 @@ def test_repeated_column_names_are_refused() -> None:
 def test_labels_that_are_no_plain_values_are_refused() -> None:
     table = pd.DataFrame({"item": [1, 2], "label": [("a", 1), ("b", 2)]})
 
-    with pytest.raises(ValueError, match=r"text, integers, floats, booleans or dates, got \('a', 1\)"):
+    with pytest.raises(
+        ValueError, match=r"text, integers, floats, booleans or dates, got \('a', 1\)"
+    ):
         count_labels(table, item="item", label="label")
 
 
@@ -506,14 +623,20 @@ def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
     )
 
 
-@pytest.mark.parametrize("values", [["z", "ä", "a", "🙂", "ﬀ"], [3, -1, 2**40, 0, 7], [2.5, 0.5, 1.0, 8.0, 4.0]])
+@pytest.mark.parametrize(
+    "values", [["z", "ä", "a", "🙂", "ﬀ"], [3, -1, 2**40, 0, 7], [2.5, 0.5, 1.0, 8.0, 4.0]]
+)
 def test_items_of_a_clean_table_are_numbered_alike_in_every_engine(values: list[Any]) -> None:
     labels = [1, 0, 1, 1, 0, 0]
-    found = every_engine({"item": [*values, values[0]], "label": labels}, item="item", label="label")
+    found = every_engine(
+        {"item": [*values, values[0]], "label": labels}, item="item", label="label"
+    )
 
     counted = Counter(zip([*values, values[0]], labels, strict=True))
     assert found.items.tolist() == sorted(values)
-    assert found.counts.tolist() == [[counted[value, label] for label in (0, 1)] for value in sorted(values)]
+    assert found.counts.tolist() == [
+        [counted[value, label] for label in (0, 1)] for value in sorted(values)
+    ]
 
 
 def test_text_is_counted_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,4 +652,7 @@ def test_text_in_several_chunks_is_counted() -> None:
 
     found = count_labels(table, item="item", label="label")
 
-    assert (found.items.tolist(), found.counts.tolist()) == (["a", "b", "c"], [[0, 1], [1, 1], [1, 0]])
+    assert (found.items.tolist(), found.counts.tolist()) == (
+        ["a", "b", "c"],
+        [[0, 1], [1, 1], [1, 0]],
+    )

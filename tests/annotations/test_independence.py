@@ -32,13 +32,24 @@ def frame(rows: list[Row], **columns: Any) -> pd.DataFrame:
 
 
 def check(table: Any, **options: Any) -> AnnotationCheck:
-    settings = {"item": "item", "label": "label", "annotator": "annotator", "n_resamples": 19, "random_state": 0}
+    settings = {
+        "item": "item",
+        "label": "label",
+        "annotator": "annotator",
+        "n_resamples": 19,
+        "random_state": 0,
+    }
     return check_annotations(table, **(settings | options))
 
 
 def matrix(labels: list[str]) -> list[Row]:
     """Return judgements of a panel: a string an item, a letter an annotator, a dot for no judgement."""
-    return [(i, a, letter) for i, row in enumerate(labels) for a, letter in enumerate(row) if letter != "."]
+    return [
+        (i, a, letter)
+        for i, row in enumerate(labels)
+        for a, letter in enumerate(row)
+        if letter != "."
+    ]
 
 
 def severities(result: AnnotationCheck) -> dict[str, str]:
@@ -50,7 +61,11 @@ def judgements(draw: st.DrawFn) -> list[Row]:
     """Draw up to four items, each judged by up to four annotators."""
     letters = st.sampled_from("abc.")
     n_annotators = draw(st.integers(1, 4))
-    rows = draw(st.lists(st.text(letters, min_size=n_annotators, max_size=n_annotators), min_size=1, max_size=4))
+    rows = draw(
+        st.lists(
+            st.text(letters, min_size=n_annotators, max_size=n_annotators), min_size=1, max_size=4
+        )
+    )
     return matrix(rows) or [(0, 0, "a")]
 
 
@@ -67,8 +82,17 @@ def test_an_odd_one_out_on_five_items_has_a_p_value_of_four_over_three_to_the_fi
 def test_an_odd_one_out_uses_a_class_on_all_items_that_others_never_use() -> None:
     effects = check(frame(matrix(["ynn"] * 5))).annotators
 
-    assert (effects.overused[0], effects.overuse[0], effects.underused[0], effects.underuse[0]) == ("y", 1, "n", -1)
-    assert (effects.distance[0], effects.dissent[0], effects.expected_dissent[0]) == (1, 1, pytest.approx(1 / 3))
+    assert (effects.overused[0], effects.overuse[0], effects.underused[0], effects.underuse[0]) == (
+        "y",
+        1,
+        "n",
+        -1,
+    )
+    assert (effects.distance[0], effects.dissent[0], effects.expected_dissent[0]) == (
+        1,
+        1,
+        pytest.approx(1 / 3),
+    )
 
 
 def reference_p_values(rows: list[Row]) -> dict[Any, float]:
@@ -78,12 +102,20 @@ def reference_p_values(rows: list[Row]) -> dict[Any, float]:
         labels[item].append(label)
     result = {}
     for who in {annotator for _, annotator, _ in rows}:
-        own = {item: label for item, annotator, label in rows if annotator == who and len(set(labels[item])) > 1}
+        own = {
+            item: label
+            for item, annotator, label in rows
+            if annotator == who and len(set(labels[item])) > 1
+        }
         deals = list(itertools.product(*(labels[item] for item in own)))
         scores = [[[x == c for x in deal] for deal in [tuple(own.values()), *deals]] for c in "abc"]
-        scores += [[dissents(deal, [labels[i] for i in own]) for deal in [tuple(own.values()), *deals]]]
+        scores += [
+            [dissents(deal, [labels[i] for i in own]) for deal in [tuple(own.values()), *deals]]
+        ]
         sides = [two_sided([sum(score) for score in counts]) for counts in scores]
-        varied = [p for p, counts in zip(sides, scores, strict=True) if len({sum(s) for s in counts}) > 1]
+        varied = [
+            p for p, counts in zip(sides, scores, strict=True) if len({sum(s) for s in counts}) > 1
+        ]
         classes = sum(len({sum(score) for score in counts}) > 1 for counts in scores[:3])
         n_tests = len(varied) - (classes == 2)
         result[who] = min(1.0, n_tests * min(varied)) if varied else math.nan
@@ -125,24 +157,33 @@ def deals_of(rows: list[Row]) -> list[list[Row]]:
 
 @pytest.fixture(scope="module")
 def dealt() -> list[AnnotationCheck]:
-    tables = (frame(rows, time=range(len(rows))) for rows in deals_of(matrix(["abb", "acc", ".ab"])))
+    tables = (
+        frame(rows, time=range(len(rows))) for rows in deals_of(matrix(["abb", "acc", ".ab"]))
+    )
     return [check(table, time="time", n_resamples=1) for table in tables]
 
 
 @pytest.mark.parametrize("name", ["class_use", "dissent"])
-def test_spread_of_annotators_is_one_on_average_over_all_deals(name: str, dealt: list[AnnotationCheck]) -> None:
+def test_spread_of_annotators_is_one_on_average_over_all_deals(
+    name: str, dealt: list[AnnotationCheck]
+) -> None:
     assert np.mean([getattr(result, name).ratio for result in dealt]) == pytest.approx(1)
 
 
 def test_expected_agreement_is_the_average_over_all_deals(dealt: list[AnnotationCheck]) -> None:
     observed = np.mean([result.order.agreement for result in dealt if result.order])
 
-    assert all(result.order and result.order.expected_agreement == pytest.approx(observed) for result in dealt)
+    assert all(
+        result.order and result.order.expected_agreement == pytest.approx(observed)
+        for result in dealt
+    )
 
 
 def test_drift_ratio_is_one_on_average_over_all_orders_in_time() -> None:
     """One annotator's four judgements in all 24 orders; the others judged once and say nothing about drift."""
-    rows = [(i, "x", label) for i, label in enumerate("aabc")] + [(i, f"y{i}", "d") for i in range(4)]
+    rows = [(i, "x", label) for i, label in enumerate("aabc")] + [
+        (i, f"y{i}", "d") for i in range(4)
+    ]
     ratios = []
     for order in itertools.permutations(range(4)):
         result = check(frame(rows, time=[*order, 0, 0, 0, 0]), time="time", n_resamples=1)
@@ -159,11 +200,18 @@ def reference_design_effect(rows: list[str]) -> float:
     for row, value in zip(rows, values, strict=True):
         for a, letter in enumerate(row):
             if letter != ".":
-                changes[a].append(value - disagreement([x for b, x in enumerate(row) if b != a and x != "."]))
+                changes[a].append(
+                    value - disagreement([x for b, x in enumerate(row) if b != a and x != "."])
+                )
     pairs = sum(
-        x * y for own in changes.values() for (i, x), (j, y) in itertools.product(enumerate(own), repeat=2) if i != j
+        x * y
+        for own in changes.values()
+        for (i, x), (j, y) in itertools.product(enumerate(own), repeat=2)
+        if i != j
     )
-    return 1 + (len(changes) - 1) / len(changes) * pairs / (len(rows) * float(np.var(values, ddof=1)))
+    return 1 + (len(changes) - 1) / len(changes) * pairs / (
+        len(rows) * float(np.var(values, ddof=1))
+    )
 
 
 def disagreement(labels: list[str]) -> float:
@@ -172,13 +220,17 @@ def disagreement(labels: list[str]) -> float:
 
 
 @pytest.mark.parametrize(
-    "rows", [["aab", "abc", "aaa", "bba"], ["aab.", ".abc", "aaab", "b.ba", "aaaa"]], ids=["panel", "ragged"]
+    "rows",
+    [["aab", "abc", "aaa", "bba"], ["aab.", ".abc", "aaab", "b.ba", "aaaa"]],
+    ids=["panel", "ragged"],
 )
 def test_design_effect_is_that_of_leaving_annotators_out(rows: list[str]) -> None:
     sharing = check(frame(matrix(rows))).sharing
 
     assert sharing.design_effect == pytest.approx(reference_design_effect(rows))
-    assert sharing.disagreement == pytest.approx(np.mean([disagreement([x for x in row if x != "."]) for row in rows]))
+    assert sharing.disagreement == pytest.approx(
+        np.mean([disagreement([x for x in row if x != "."]) for row in rows])
+    )
 
 
 def test_widening_never_narrows_intervals() -> None:
@@ -190,15 +242,21 @@ def test_widening_never_narrows_intervals() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.02, 0.3, 0.9])
-def test_saddlepoint_tails_agree_with_convolution(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saddlepoint_tails_agree_with_convolution(
+    scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     coins = np.random.default_rng(0).random(400) * scale
     center, deviation = coins.sum(), math.sqrt((coins * (1 - coins)).sum())
-    observed = np.unique(np.clip(np.round(center + deviation * np.arange(-4, 6)), 0, 400)).astype(np.int64)
+    observed = np.unique(np.clip(np.round(center + deviation * np.arange(-4, 6)), 0, 400)).astype(
+        np.int64
+    )
     arguments = (np.tile(coins, len(observed)), np.repeat(np.arange(len(observed)), 400), observed)
     approximate = poisson_binomial_tails(*arguments)
     monkeypatch.setattr(poisson_binomial, "EXACT_SIZE", 400)
 
-    np.testing.assert_allclose(approximate.two_sided, poisson_binomial_tails(*arguments).two_sided, rtol=0.02)
+    np.testing.assert_allclose(
+        approximate.two_sided, poisson_binomial_tails(*arguments).two_sided, rtol=0.02
+    )
 
 
 def test_saddlepoint_tails_are_certain_at_the_ends() -> None:
@@ -210,7 +268,9 @@ def test_saddlepoint_tails_are_certain_at_the_ends() -> None:
 
 def test_the_saddlepoint_tail_at_the_mean_is_one_half() -> None:
     """Of 301 fair coins, at least 151 are heads with probability 1/2; the general formula is 0 / 0 there."""
-    tails = poisson_binomial_tails(np.full(301, 0.5), np.zeros(301, dtype=np.int64), np.array([151]))
+    tails = poisson_binomial_tails(
+        np.full(301, 0.5), np.zeros(301, dtype=np.int64), np.array([151])
+    )
 
     assert tails.upper[0] == pytest.approx(0.5, abs=1e-6)
 
@@ -246,7 +306,9 @@ ENGINES = {
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_and_every_order_of_rows_gives_the_same_check(engine: str) -> None:
-    assert check(ENGINES[engine](TABLE), time="time").as_dict() == check(TABLE, time="time").as_dict()
+    assert (
+        check(ENGINES[engine](TABLE), time="time").as_dict() == check(TABLE, time="time").as_dict()
+    )
 
 
 @pytest.mark.parametrize(
@@ -290,7 +352,10 @@ def test_a_missing_value_is_refused_unless_dropping_is_asked_for(column: str) ->
     table = frame(matrix(["ab", "ba"]), time=[1.0, 2.0, 3.0, 4.0]).astype({column: object})
     table.loc[2, column] = None
 
-    with pytest.raises(ValueError, match=rf"Column '{column}' of `table` must have a value in each row, got none in 1"):
+    with pytest.raises(
+        ValueError,
+        match=rf"Column '{column}' of `table` must have a value in each row, got none in 1",
+    ):
         check(table, time="time")
     result = check(table, time="time", missing="drop")
     assert result.n_missing == 1
@@ -307,12 +372,22 @@ def test_a_missing_value_is_refused_unless_dropping_is_asked_for(column: str) ->
         ({}, {"missing": "ignore"}, "`missing` must be one of 'error', 'drop'"),
         ({}, {"alpha": 1}, "`alpha` must lie strictly between 0 and 1"),
         ({}, {"n_resamples": 0}, "`n_resamples` must be an integer of at least 1"),
-        ({"time": ["31.12.2024"] * 4}, {"time": "time"}, "`time` must name a column of numbers, dates, or text in ISO"),
+        (
+            {"time": ["31.12.2024"] * 4},
+            {"time": "time"},
+            "`time` must name a column of numbers, dates, or text in ISO",
+        ),
         ({"time": [1, "2024-01-01", 2, 3]}, {"time": "time"}, "`time` must name a column"),
-        ({"label": [["a"], ["b"], ["a"], ["b"]]}, {}, "`label` must name a column of text, numbers or dates"),
+        (
+            {"label": [["a"], ["b"], ["a"], ["b"]]},
+            {},
+            "`label` must name a column of text, numbers or dates",
+        ),
     ],
 )
-def test_what_makes_no_sense_is_refused(changes: dict[str, Any], options: dict[str, Any], message: str) -> None:
+def test_what_makes_no_sense_is_refused(
+    changes: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         check(frame(matrix(["ab", "ba"])).assign(**changes), **options)
 
@@ -365,7 +440,9 @@ def test_agreement_with_the_previous_label_follows_time_and_not_rows() -> None:
     result = check(frame(matrix(["abab"]), time=[1, 3, 2, 4]), time="time")
 
     assert result.order is not None
-    assert (result.order.agreement, result.order.expected_agreement) == pytest.approx((2 / 3, 1 / 3))
+    assert (result.order.agreement, result.order.expected_agreement) == pytest.approx(
+        (2 / 3, 1 / 3)
+    )
     assert result.order.shift == (-1, 1)
 
 
@@ -377,7 +454,9 @@ def test_without_time_nothing_is_said_about_order() -> None:
     assert np.isnan(result.annotators.drift_p_value).all()
 
 
-@pytest.mark.parametrize(("rows", "size"), [(["aab", "abb"], 3), (["aab", "ab."], None), (["a", "b"], None)])
+@pytest.mark.parametrize(
+    ("rows", "size"), [(["aab", "abb"], 3), (["aab", "ab."], None), (["a", "b"], None)]
+)
 def test_a_panel_is_the_same_annotators_on_every_item(rows: list[str], size: int | None) -> None:
     assert check(frame(matrix(rows))).panel_size == size
 
@@ -391,7 +470,9 @@ def test_a_panel_is_the_same_annotators_on_every_item(rows: list[str], size: int
     ids=["one annotator", "one label an item", "one class", "no disagreement"],
 )
 def test_what_cannot_be_tested_is_nan_and_never_one(rows: list[str]) -> None:
-    result = check(frame(matrix(rows), time=range(sum(x != "." for row in rows for x in row))), time="time")
+    result = check(
+        frame(matrix(rows), time=range(sum(x != "." for row in rows for x in row))), time="time"
+    )
     assert result.order is not None
     p_values = [result.class_use.p_value, result.dissent.p_value, result.order.agreement_p_value]
     p_values += [result.order.shift_p_value, result.order.drift_p_value, result.sharing.p_value]
@@ -399,7 +480,8 @@ def test_what_cannot_be_tested_is_nan_and_never_one(rows: list[str]) -> None:
     assert np.isnan([*p_values, *result.annotators.p_value, *result.annotators.p_value_holm]).all()
     assert set(severities(result).values()) <= {"note", "warning", "ok"}
     assert {
-        severities(result)[topic] for topic in ("annotators", "single annotators", "order", "drift", "sharing")
+        severities(result)[topic]
+        for topic in ("annotators", "single annotators", "order", "drift", "sharing")
     } == {"note"}
 
 
@@ -459,7 +541,9 @@ def test_an_annotator_who_always_differs_in_the_same_way_does_not_drift() -> Non
 def planted(n_items: int = 200) -> pd.DataFrame:
     """Six annotators on every item; the first one never looks, and the last two copy who came before."""
     generator = np.random.default_rng(3)
-    labels = np.where(generator.random((n_items, 6)) < generator.beta(1, 1, (n_items, 1)), "cat", "dog")
+    labels = np.where(
+        generator.random((n_items, 6)) < generator.beta(1, 1, (n_items, 1)), "cat", "dog"
+    )
     labels[:, 0] = "a very long name of a class"
     labels[:, 4], labels[:, 5] = labels[:, 3], labels[:, 3]
     rows = [(i, f"annotator number {a}", labels[i, a]) for i in range(n_items) for a in range(6)]
@@ -513,7 +597,13 @@ def test_the_text_says_when_nobody_could_be_compared() -> None:
 
 
 def test_the_dictionary_is_ready_for_json() -> None:
-    table = frame([(0, datetime(2024, 1, 1), True), (0, datetime(2024, 1, 2), False), (1, datetime(2024, 1, 2), True)])
+    table = frame(
+        [
+            (0, datetime(2024, 1, 1), True),
+            (0, datetime(2024, 1, 2), False),
+            (1, datetime(2024, 1, 2), True),
+        ]
+    )
     result = json.loads(json.dumps(check(table).as_dict(), allow_nan=False))
 
     assert result["annotators"]["annotator"] == ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]
@@ -541,7 +631,9 @@ def crowd(name: str) -> AnnotationCheck:
     if folder is None or not (Path(folder) / "crowd").is_dir():
         pytest.skip("HOCAL_DATA does not name a folder with crowd/*.csv")
     columns = ["annotator", "item", "label", "gold", "seconds"]
-    return check(pd.read_csv(Path(folder) / "crowd" / name, header=None, names=columns), n_resamples=199)
+    return check(
+        pd.read_csv(Path(folder) / "crowd" / name, header=None, names=columns), n_resamples=199
+    )
 
 
 def test_two_workers_of_the_weather_crowd_gave_one_label_nearly_always() -> None:
@@ -550,12 +642,16 @@ def test_two_workers_of_the_weather_crowd_gave_one_label_nearly_always() -> None
     found = np.argsort(result.annotators.p_value)[:2]
 
     assert {result.annotators.annotator[i] for i in found} == {"A510NKLV727GZ", "A49XY0E6KFP15"}
-    assert all(result.annotators.overused[i] == 2 and result.annotators.overuse[i] > 0.6 for i in found)
+    assert all(
+        result.annotators.overused[i] == 2 and result.annotators.overuse[i] > 0.6 for i in found
+    )
     assert result.repeats == (5, 5, 5)
 
 
 @pytest.mark.parametrize(("name", "effect"), [("CF_amt.csv", 3.6), ("SP_amt.csv", 3.5)])
-def test_shared_workers_of_real_crowds_widen_intervals_almost_twofold(name: str, effect: float) -> None:
+def test_shared_workers_of_real_crowds_widen_intervals_almost_twofold(
+    name: str, effect: float
+) -> None:
     result = crowd(name)
 
     assert result.sharing.design_effect == pytest.approx(effect, abs=0.1)

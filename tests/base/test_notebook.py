@@ -41,7 +41,9 @@ class Texts(HTMLParser):
 @pytest.fixture(scope="module")
 def fitted() -> hocal.SnapshotCalibrator:
     world = make_mixture_world(300, 3, random_state=0)
-    return hocal.SnapshotCalibrator(hocal.TopLabelPartition(3)).fit(world.predictions, world.draw(3, random_state=1))
+    return hocal.SnapshotCalibrator(hocal.TopLabelPartition(3)).fit(
+        world.predictions, world.draw(3, random_state=1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,9 @@ def test_long_lines_are_folded_at_spaces() -> None:
     assert " ".join(" ".join(lines).split()) == ("word " * 40).strip()
 
 
-def test_a_decomposition_shows_means_and_spread(fitted: hocal.SnapshotCalibrator, predictions: np.ndarray) -> None:
+def test_a_decomposition_shows_means_and_spread(
+    fitted: hocal.SnapshotCalibrator, predictions: np.ndarray
+) -> None:
     parts = fitted.decompose(predictions)
 
     texts = Texts(parts._repr_html_()).texts
@@ -90,7 +94,9 @@ def test_a_decomposition_of_nothing_can_be_shown() -> None:
     assert "0 items" in Texts(hocal.decompose(nothing)._repr_html_()).texts[0]
 
 
-def test_a_certificate_shows_its_largest_cells_and_assumptions(fitted: hocal.SnapshotCalibrator) -> None:
+def test_a_certificate_shows_its_largest_cells_and_assumptions(
+    fitted: hocal.SnapshotCalibrator,
+) -> None:
     certificate = fitted.certify()
 
     texts = Texts(certificate._repr_html_()).texts
@@ -133,10 +139,15 @@ def test_a_fitted_classifier_shows_the_numbers_of_its_calibrator() -> None:
     world = make_mixture_world(120, 3, random_state=0)
     classifier = hocal.HigherOrderCalibratedClassifier(LogisticRegression(), cv=2)
 
-    assert "Calibrated on 240 labels" in classifier.fit(world.features, world.draw(2, random_state=1))._repr_html_()
+    assert (
+        "Calibrated on 240 labels"
+        in classifier.fit(world.features, world.draw(2, random_state=1))._repr_html_()
+    )
 
 
-def test_text_reprs_fit_a_terminal(fitted: hocal.SnapshotCalibrator, predictions: np.ndarray) -> None:
+def test_text_reprs_fit_a_terminal(
+    fitted: hocal.SnapshotCalibrator, predictions: np.ndarray
+) -> None:
     many = fitted.decompose(np.repeat(predictions, 1000, axis=0))
     counts = make_mixture_world(300, 3, random_state=0).draw(3, random_state=2)
     error = fitted.calibration_error(predictions, counts, k=2, n_resamples=20, random_state=0)

@@ -77,13 +77,37 @@ def test_integers_become_floats() -> None:
 @pytest.mark.parametrize(
     ("p", "message"),
     [
-        pytest.param([[0.5, 0.5], [1.5, -0.5]], "`p` must be non-negative numbers, got -0.5 in row 1.", id="negative"),
-        pytest.param([[0.5, 0.5], [np.nan, 1]], "`p` must be non-negative numbers, got nan in row 1.", id="nan"),
-        pytest.param([[np.inf, 0.5]], "`p` must sum to 1 over the classes, got inf in row 0.", id="infinite"),
-        pytest.param([[0.5, 0.5], [0.2, 0.3]], "`p` must sum to 1 over the classes, got 0.5 in row 1.", id="sum"),
-        pytest.param([[1.0]], "`p` must have at least two classes on its last axis, got shape (1, 1).", id="one class"),
-        pytest.param(1.0, "`p` must have at least two classes on its last axis, got shape ().", id="scalar"),
-        pytest.param(np.full((1, 2, 2), -1.0), "`p` must be non-negative numbers, got -1 at index (0, 0, 0).", id="3d"),
+        pytest.param(
+            [[0.5, 0.5], [1.5, -0.5]],
+            "`p` must be non-negative numbers, got -0.5 in row 1.",
+            id="negative",
+        ),
+        pytest.param(
+            [[0.5, 0.5], [np.nan, 1]],
+            "`p` must be non-negative numbers, got nan in row 1.",
+            id="nan",
+        ),
+        pytest.param(
+            [[np.inf, 0.5]], "`p` must sum to 1 over the classes, got inf in row 0.", id="infinite"
+        ),
+        pytest.param(
+            [[0.5, 0.5], [0.2, 0.3]],
+            "`p` must sum to 1 over the classes, got 0.5 in row 1.",
+            id="sum",
+        ),
+        pytest.param(
+            [[1.0]],
+            "`p` must have at least two classes on its last axis, got shape (1, 1).",
+            id="one class",
+        ),
+        pytest.param(
+            1.0, "`p` must have at least two classes on its last axis, got shape ().", id="scalar"
+        ),
+        pytest.param(
+            np.full((1, 2, 2), -1.0),
+            "`p` must be non-negative numbers, got -1 at index (0, 0, 0).",
+            id="3d",
+        ),
     ],
 )
 def test_what_is_no_label_distribution_is_refused(p: Any, message: str) -> None:
@@ -106,7 +130,9 @@ def test_float32_probabilities_of_many_classes_are_summed_exactly() -> None:
     check_simplex(np.full((2, 100_000), 1e-5, dtype=np.float32), keep_single=True)
 
 
-@pytest.mark.parametrize(("value", "rule"), [(-0.5, "be non-negative numbers"), (0.25, "sum to 1 over the classes")])
+@pytest.mark.parametrize(
+    ("value", "rule"), [(-0.5, "be non-negative numbers"), (0.25, "sum to 1 over the classes")]
+)
 def test_what_is_wrong_far_down_is_found(value: float, rule: str) -> None:
     p = np.full((200_000, 2), 0.5)
     p[150_000, 1] = value
@@ -125,9 +151,19 @@ def test_float32_softmax_over_a_thousand_classes_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        pytest.param([0.5, -0.5], "`weights` must be finite and non-negative, got -0.5 in row 1.", id="negative"),
-        pytest.param([np.nan, 1], "`weights` must be finite and non-negative, got nan in row 0.", id="nan"),
-        pytest.param([1, np.inf], "`weights` must be finite and non-negative, got inf in row 1.", id="infinite"),
+        pytest.param(
+            [0.5, -0.5],
+            "`weights` must be finite and non-negative, got -0.5 in row 1.",
+            id="negative",
+        ),
+        pytest.param(
+            [np.nan, 1], "`weights` must be finite and non-negative, got nan in row 0.", id="nan"
+        ),
+        pytest.param(
+            [1, np.inf],
+            "`weights` must be finite and non-negative, got inf in row 1.",
+            id="infinite",
+        ),
         pytest.param([[1.0]], "`weights` must have 1 dimension, got shape (1, 1).", id="matrix"),
     ],
 )
@@ -139,22 +175,46 @@ def test_bad_weights_are_refused(weights: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        pytest.param([[1, 1], [3, -2]], "`counts` must be non-negative, got -2 in row 1.", id="negative"),
-        pytest.param([[1, 1], [1, 0.5]], "`counts` must be whole numbers, got 0.5 in row 1.", id="fraction"),
+        pytest.param(
+            [[1, 1], [3, -2]], "`counts` must be non-negative, got -2 in row 1.", id="negative"
+        ),
+        pytest.param(
+            [[1, 1], [1, 0.5]], "`counts` must be whole numbers, got 0.5 in row 1.", id="fraction"
+        ),
         pytest.param([[1, np.nan]], "`counts` must be whole numbers, got nan in row 0.", id="nan"),
-        pytest.param([[1, np.inf]], "`counts` must be whole numbers, got inf in row 0.", id="infinite"),
-        pytest.param(OBJECTS, "`counts` must be an array of numbers, got dtype object.", id="objects"),
-        pytest.param([["a", "b"]], "`counts` must be an array of numbers, got dtype <U1.", id="strings"),
         pytest.param(
-            [1, 2], "`counts` must have shape (n_items, n_classes) with at least two classes, got (2,).", id="1d"
+            [[1, np.inf]], "`counts` must be whole numbers, got inf in row 0.", id="infinite"
         ),
-        pytest.param([[1], [2]], "`counts` must have shape (n_items, n_classes) with at least two", id="one class"),
         pytest.param(
-            [], "`counts` must have shape (n_items, n_classes) with at least two classes, got (0,).", id="empty"
+            OBJECTS, "`counts` must be an array of numbers, got dtype object.", id="objects"
         ),
-        pytest.param(np.zeros((0, 3)), "`counts` must hold at least one item, got shape (0, 3).", id="no items"),
         pytest.param(
-            [[1, 1], [0, 0]], "`counts` must have at least 1 label in each row, got 0 in row 1.", id="no label"
+            [["a", "b"]], "`counts` must be an array of numbers, got dtype <U1.", id="strings"
+        ),
+        pytest.param(
+            [1, 2],
+            "`counts` must have shape (n_items, n_classes) with at least two classes, got (2,).",
+            id="1d",
+        ),
+        pytest.param(
+            [[1], [2]],
+            "`counts` must have shape (n_items, n_classes) with at least two",
+            id="one class",
+        ),
+        pytest.param(
+            [],
+            "`counts` must have shape (n_items, n_classes) with at least two classes, got (0,).",
+            id="empty",
+        ),
+        pytest.param(
+            np.zeros((0, 3)),
+            "`counts` must hold at least one item, got shape (0, 3).",
+            id="no items",
+        ),
+        pytest.param(
+            [[1, 1], [0, 0]],
+            "`counts` must have at least 1 label in each row, got 0 in row 1.",
+            id="no label",
         ),
     ],
 )
@@ -166,9 +226,19 @@ def test_what_is_no_count_matrix_is_refused(counts: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        pytest.param(np.zeros((0, 3)), "`counts` must hold at least one item, got shape (0, 3).", id="no items"),
-        pytest.param([[1, 0, 0], [0, 0, 0]], "at least 1 label in each row, got 0 in row 1.", id="no label"),
-        pytest.param([[-1, 0, 0], [0, 0, 1]], "`counts` must be non-negative, got -1 in row 0.", id="negative"),
+        pytest.param(
+            np.zeros((0, 3)),
+            "`counts` must hold at least one item, got shape (0, 3).",
+            id="no items",
+        ),
+        pytest.param(
+            [[1, 0, 0], [0, 0, 0]], "at least 1 label in each row, got 0 in row 1.", id="no label"
+        ),
+        pytest.param(
+            [[-1, 0, 0], [0, 0, 1]],
+            "`counts` must be non-negative, got -1 in row 0.",
+            id="negative",
+        ),
     ],
 )
 def test_sparse_counts_meet_the_same_rules(counts: Any, message: str) -> None:
@@ -192,7 +262,9 @@ def test_floats_beyond_int64_are_refused() -> None:
 
 
 def test_too_few_labels_name_the_row_and_the_remedy() -> None:
-    with refused("at least 3 labels in each row, got 2 in row 1. Drop such items, or ask for fewer labels."):
+    with refused(
+        "at least 3 labels in each row, got 2 in row 1. Drop such items, or ask for fewer labels."
+    ):
         check_counts([[2, 1], [1, 1]], minimum_total=3)
 
 
@@ -231,11 +303,15 @@ def test_totals_of_sparse_counts_equal_those_of_dense_counts() -> None:
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        pytest.param([0], "`cells` must hold one number for each of 2 items, got shape (1,).", id="short"),
+        pytest.param(
+            [0], "`cells` must hold one number for each of 2 items, got shape (1,).", id="short"
+        ),
         pytest.param([0, -1], "`cells` must be non-negative, got -1 in row 1.", id="negative"),
         pytest.param([0, 0.5], "`cells` must be whole numbers, got 0.5 in row 1.", id="fraction"),
         pytest.param([0, 3], "`cells` must be below 3, got 3 in row 1.", id="too large"),
-        pytest.param(["a", "b"], "`cells` must be an array of numbers, got dtype <U1.", id="strings"),
+        pytest.param(
+            ["a", "b"], "`cells` must be an array of numbers, got dtype <U1.", id="strings"
+        ),
     ],
 )
 def test_bad_cells_are_refused(cells: Any, message: str) -> None:
@@ -301,7 +377,9 @@ def test_arguments_about_different_items_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", ["a", -1, 1.5])
 def test_a_bad_seed_is_refused(seed: Any) -> None:
-    with refused(f"`random_state` must be None, a non-negative integer or a numpy Generator, got {seed!r}."):
+    with refused(
+        f"`random_state` must be None, a non-negative integer or a numpy Generator, got {seed!r}."
+    ):
         check_random_state(seed)
 
 
@@ -313,5 +391,7 @@ def test_a_generator_is_used_as_it_is() -> None:
 
 @pytest.mark.parametrize("constructor", [Mixtures.from_points, Mixtures.from_vertices])
 def test_constructors_name_the_argument_they_refuse(constructor: Callable[[Any], Mixtures]) -> None:
-    with refused("`probabilities` must sum to 1 over the classes, got 1.1 in row 0. Normalise it first."):
+    with refused(
+        "`probabilities` must sum to 1 over the classes, got 1.1 in row 0. Normalise it first."
+    ):
         constructor([[0.5, 0.6]])

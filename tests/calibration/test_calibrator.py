@@ -52,7 +52,9 @@ def test_the_prediction_is_the_mean_of_the_mixture(method: str) -> None:
     calibrator = calibrated(method)
 
     np.testing.assert_allclose(
-        calibrator.predict_proba(PREDICTIONS), calibrator.predict_mixture(PREDICTIONS).mean(), atol=1e-12
+        calibrator.predict_proba(PREDICTIONS),
+        calibrator.predict_mixture(PREDICTIONS).mean(),
+        atol=1e-12,
     )
 
 
@@ -62,8 +64,12 @@ def test_the_decomposition_is_that_of_the_predicted_mixtures(method: str) -> Non
 
     direct = hocal.decompose(calibrator.predict_mixture(PREDICTIONS))
 
-    np.testing.assert_allclose(calibrator.decompose(PREDICTIONS).aleatoric, direct.aleatoric, atol=1e-12)
-    np.testing.assert_allclose(calibrator.decompose(PREDICTIONS).predictive, direct.predictive, atol=1e-12)
+    np.testing.assert_allclose(
+        calibrator.decompose(PREDICTIONS).aleatoric, direct.aleatoric, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        calibrator.decompose(PREDICTIONS).predictive, direct.predictive, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -92,7 +98,9 @@ def test_statistics_gathered_elsewhere_give_the_same_model(method: str) -> None:
 def test_sparse_counts_give_the_same_numbers(method: str) -> None:
     dense, thin = calibrated(method), calibrated(method, sparse.csr_array(COUNTS))
 
-    np.testing.assert_allclose(thin.decompose(PREDICTIONS).aleatoric, dense.decompose(PREDICTIONS).aleatoric, atol=1e-9)
+    np.testing.assert_allclose(
+        thin.decompose(PREDICTIONS).aleatoric, dense.decompose(PREDICTIONS).aleatoric, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -101,7 +109,9 @@ def test_relabelling_the_classes_relabels_the_predictions(method: str) -> None:
     moved = hocal.SnapshotCalibrator(method=method).fit(PREDICTIONS[:, order], COUNTS[:, order])  # type: ignore[arg-type]
 
     np.testing.assert_allclose(
-        moved.predict_proba(PREDICTIONS[:, order]), calibrated(method).predict_proba(PREDICTIONS)[:, order], atol=1e-3
+        moved.predict_proba(PREDICTIONS[:, order]),
+        calibrated(method).predict_proba(PREDICTIONS)[:, order],
+        atol=1e-3,
     )
 
 
@@ -132,7 +142,9 @@ def test_an_asymmetric_entropy_sees_the_classes_in_their_order(method: str) -> N
     calibrator = calibrated(method)
 
     np.testing.assert_allclose(
-        calibrator.decompose(PREDICTIONS, first_class).aleatoric, calibrator.predict_proba(PREDICTIONS)[:, 0], atol=1e-9
+        calibrator.decompose(PREDICTIONS, first_class).aleatoric,
+        calibrator.predict_proba(PREDICTIONS)[:, 0],
+        atol=1e-9,
     )
 
 
@@ -149,7 +161,9 @@ def test_sets_have_the_mass_asked_for(method: str) -> None:
 
 
 def test_cloning_keeps_the_parameters() -> None:
-    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(4), method="empirical", k=2, panel_size=5)
+    calibrator = hocal.SnapshotCalibrator(
+        hocal.TopLabelPartition(4), method="empirical", k=2, panel_size=5
+    )
 
     assert str(clone(calibrator)) == str(calibrator)
 
@@ -160,7 +174,10 @@ def test_two_labels_tell_ambiguous_items_from_mixed_clear_ones() -> None:
     worlds = [p, np.repeat(np.eye(2), 1000, axis=0)]
 
     bits = [
-        hocal.SnapshotCalibrator().fit(p, draw_labels(world, 2, random_state=0)).decompose(p[:1], base=2).aleatoric[0]
+        hocal.SnapshotCalibrator()
+        .fit(p, draw_labels(world, 2, random_state=0))
+        .decompose(p[:1], base=2)
+        .aleatoric[0]
         for world in worlds
     ]
 
@@ -177,7 +194,10 @@ def test_certified_intervals_hold_the_truth_of_nearly_all_cells(method: str) -> 
     n_items = np.bincount(cells, minlength=30)
     truth = np.bincount(cells, entropy, minlength=30)[n_items > 0] / n_items[n_items > 0]
 
-    lower, upper = (end[n_items > 0] for end in calibrator.certify(0.99, simultaneous=True).interval("aleatoric"))
+    lower, upper = (
+        end[n_items > 0]
+        for end in calibrator.certify(0.99, simultaneous=True).interval("aleatoric")
+    )
 
     assert ((lower <= truth) & (truth <= upper)).all()
 
@@ -194,7 +214,9 @@ def test_a_calibrator_that_fits_its_world_is_not_refuted_by_fresh_labels(method:
     counts = draw_labels(truth, 2, random_state=9)
     calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(5), method=method)  # type: ignore[arg-type]
 
-    error = calibrator.fit(p[:6000], counts[:6000]).calibration_error(p[6000:], counts[6000:], random_state=0)
+    error = calibrator.fit(p[:6000], counts[:6000]).calibration_error(
+        p[6000:], counts[6000:], random_state=0
+    )
 
     assert error.debiased < 0.03
 
@@ -210,7 +232,9 @@ def test_calibration_is_measured_in_cells_not_in_rankings(monkeypatch: pytest.Mo
 
 
 def test_calibration_is_measured_on_as_many_predictions_as_labels() -> None:
-    with pytest.raises(ValueError, match="`probabilities` and `counts` must describe the same items"):
+    with pytest.raises(
+        ValueError, match="`probabilities` and `counts` must describe the same items"
+    ):
         calibrated("empirical").calibration_error(PREDICTIONS, COUNTS[:-1])
 
 
@@ -234,11 +258,15 @@ def test_drawing_one_snapshot_an_item_is_the_papers_way() -> None:
 
 
 def test_the_smallest_total_is_the_default_snapshot_size() -> None:
-    assert hocal.SnapshotCalibrator(method="empirical").fit([[0.5, 0.5]] * 2, [[2, 1], [3, 4]]).diagnostics_ == {"k": 3}
+    assert hocal.SnapshotCalibrator(method="empirical").fit(
+        [[0.5, 0.5]] * 2, [[2, 1], [3, 4]]
+    ).diagnostics_ == {"k": 3}
 
 
 def test_more_labels_than_the_poorest_item_has_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"`k` must be an integer from 1 to 4, got 5\. It is the smallest number"):
+    with pytest.raises(
+        ValueError, match=r"`k` must be an integer from 1 to 4, got 5\. It is the smallest number"
+    ):
         calibrated("empirical", k=5)
 
 
@@ -291,7 +319,9 @@ def test_held_out_labels_are_at_least_as_likely_as_under_the_histogram() -> None
     for method in METHODS:
         calibrator = hocal.SnapshotCalibrator(method=method).fit(PREDICTIONS[fit], COUNTS[fit])  # type: ignore[arg-type]
         scores.append(
-            np.maximum(calibrator.predict_mixture(PREDICTIONS[test]).log_likelihood(COUNTS[test]), -20).mean()
+            np.maximum(
+                calibrator.predict_mixture(PREDICTIONS[test]).log_likelihood(COUNTS[test]), -20
+            ).mean()
         )
 
     assert scores[0] >= scores[1]
@@ -303,7 +333,13 @@ def test_ragged_labels_and_single_labels_are_used() -> None:
 
     parts = calibrated("deconvolved", counts).decompose(PREDICTIONS)
 
-    assert abs(parts.aleatoric.mean() - hocal.decompose(hocal.Mixtures.from_points(TRUTH)).aleatoric.mean()) < 0.08
+    assert (
+        abs(
+            parts.aleatoric.mean()
+            - hocal.decompose(hocal.Mixtures.from_points(TRUTH)).aleatoric.mean()
+        )
+        < 0.08
+    )
 
 
 def test_the_solver_reports_convergence_and_shrinkage() -> None:
@@ -324,8 +360,16 @@ def test_predicting_before_fitting_is_refused() -> None:
 @pytest.mark.parametrize(
     ("predictions", "counts", "message"),
     [
-        (PREDICTIONS, COUNTS[:-1], "`probabilities` and `counts` must describe the same items, got 800 and 799"),
-        (PREDICTIONS, np.hstack([COUNTS, COUNTS[:, :1]]), r"`counts` must have 3 classes \(columns\), got 4"),
+        (
+            PREDICTIONS,
+            COUNTS[:-1],
+            "`probabilities` and `counts` must describe the same items, got 800 and 799",
+        ),
+        (
+            PREDICTIONS,
+            np.hstack([COUNTS, COUNTS[:, :1]]),
+            r"`counts` must have 3 classes \(columns\), got 4",
+        ),
         (PREDICTIONS[:2], [[1, 0, 0], [0, 0, 0]], "at least 1 label in each row, got 0 in row 1"),
         (PREDICTIONS[:1], [[1, -1, 2]], "`counts` must be non-negative, got -1 in row 0"),
         (PREDICTIONS[:1] / 2, [[1, 1, 2]], "`probabilities` must sum to 1"),
@@ -340,7 +384,10 @@ def test_bad_data_are_refused(predictions: Any, counts: Any, message: str) -> No
     ("options", "message"),
     [
         ({"method": "magic"}, "`method` must be one of 'deconvolved', 'empirical', got 'magic'"),
-        ({"method": "empirical", "thinning": "half"}, "`thinning` must be one of 'exact', 'draw', got 'half'"),
+        (
+            {"method": "empirical", "thinning": "half"},
+            "`thinning` must be one of 'exact', 'draw', got 'half'",
+        ),
         ({"partition": 7}, "`partition` must be a Partition or a callable, got 7"),
     ],
 )
@@ -350,25 +397,35 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
 
 
 def test_predictions_of_another_width_are_refused() -> None:
-    with pytest.raises(ValueError, match="`probabilities` must have 3 classes on its last axis, got 2"):
+    with pytest.raises(
+        ValueError, match="`probabilities` must have 3 classes on its last axis, got 2"
+    ):
         calibrated("empirical").decompose([[0.5, 0.5]])
 
 
 def test_statistics_of_another_partition_are_refused() -> None:
     held = calibrated("empirical").statistics_
 
-    with pytest.raises(ValueError, match="`statistics` must come from the calibrator's partition, got 30 cells"):
-        hocal.SnapshotCalibrator(hocal.TopLabelPartition(4), method="empirical").fit_statistics(held)
+    with pytest.raises(
+        ValueError, match="`statistics` must come from the calibrator's partition, got 30 cells"
+    ):
+        hocal.SnapshotCalibrator(hocal.TopLabelPartition(4), method="empirical").fit_statistics(
+            held
+        )
 
 
 def test_a_partition_that_learns_must_be_fitted_before_statistics() -> None:
     with pytest.raises(ValueError, match="`partition` must be fitted before fit_statistics"):
-        hocal.SnapshotCalibrator(hocal.QuantilePartition()).fit_statistics(calibrated("empirical").statistics_)
+        hocal.SnapshotCalibrator(hocal.QuantilePartition()).fit_statistics(
+            calibrated("empirical").statistics_
+        )
 
 
 def test_a_fitted_partition_serves_statistics() -> None:
     partition = hocal.QuantilePartition(3).fit(PREDICTIONS)
-    held = CellStatistics.from_items(PREDICTIONS, COUNTS, partition.assign(PREDICTIONS), partition.layout_)
+    held = CellStatistics.from_items(
+        PREDICTIONS, COUNTS, partition.assign(PREDICTIONS), partition.layout_
+    )
 
     calibrator = hocal.SnapshotCalibrator(partition, method="empirical").fit_statistics(held)
 
@@ -387,8 +444,12 @@ def test_too_many_rankings_in_one_call_are_refused(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA names no data folder")
-@pytest.mark.parametrize(("k", "papers", "ours"), [(2, 0.100, 0.029), (5, 0.065, 0.0225), (10, 0.046, 0.0195)])
-def test_errors_on_cifar10h_are_those_of_the_stored_experiment(k: int, papers: float, ours: float) -> None:
+@pytest.mark.parametrize(
+    ("k", "papers", "ours"), [(2, 0.100, 0.029), (5, 0.065, 0.0225), (10, 0.046, 0.0195)]
+)
+def test_errors_on_cifar10h_are_those_of_the_stored_experiment(
+    k: int, papers: float, ours: float
+) -> None:
     """Three of the resamplings of experiments/label_efficiency.py, with some room for their noise."""
     folder = Path(os.environ["HOCAL_DATA"]) / "cifar10h"
     counts = np.load(folder / "cifar10h-counts.npy")
@@ -402,7 +463,9 @@ def test_errors_on_cifar10h_are_those_of_the_stored_experiment(k: int, papers: f
         for method in ("empirical", "deconvolved"):
             calibrator = hocal.SnapshotCalibrator(method=method).fit(p[fit], labels)  # type: ignore[arg-type]
             cells = calibrator.partition_.assign(p[test])
-            errors.append(hocal.aleatoric_error(calibrator.decompose(p[test]), counts[test], cells=cells))
+            errors.append(
+                hocal.aleatoric_error(calibrator.decompose(p[test]), counts[test], cells=cells)
+            )
 
     assert np.mean(errors[::2]) == pytest.approx(papers, abs=0.004)
     assert np.mean(errors[1::2]) < ours * 1.1
@@ -421,11 +484,16 @@ def test_an_unfitted_calibrator_says_so_whatever_is_asked() -> None:
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        (hocal.Mixtures.from_points([[0.5, 0.5]]), r"must be label distributions, got Mixtures\. Pass their mean"),
+        (
+            hocal.Mixtures.from_points([[0.5, 0.5]]),
+            r"must be label distributions, got Mixtures\. Pass their mean",
+        ),
         (np.full((3, 2, 2), 0.5), r"got \(3, 2, 2\)\. Average the members of an ensemble first"),
     ],
     ids=["mixtures", "members"],
 )
-def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(probabilities: Any, message: str) -> None:
+def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(
+    probabilities: Any, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         hocal.SnapshotCalibrator().fit(probabilities, [[1, 1]] * 3)

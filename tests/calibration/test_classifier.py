@@ -30,7 +30,9 @@ from hocal.calibration.classifier import HigherOrderCalibratedClassifier
 pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
 
 
-def make_world(n_items: int = 300, n_labels: int = 4, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+def make_world(
+    n_items: int = 300, n_labels: int = 4, seed: int = 0
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return features and the counts of labels drawn from a softmax of them, three classes."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_items, 2))
@@ -68,7 +70,10 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [classifier(LogisticRegression(), cv=3), HigherOrderCalibratedClassifier(LogisticRegression(), cv=3)],
+    [
+        classifier(LogisticRegression(), cv=3),
+        HigherOrderCalibratedClassifier(LogisticRegression(), cv=3),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_common_check_passes(estimator: Any, check: Any) -> None:
@@ -76,12 +81,17 @@ def test_scikit_learn_common_check_passes(estimator: Any, check: Any) -> None:
 
 
 def test_defaults_are_those_of_the_calibrator() -> None:
-    ours, theirs = (inspect.signature(c).parameters for c in (HigherOrderCalibratedClassifier, SnapshotCalibrator))
+    ours, theirs = (
+        inspect.signature(c).parameters
+        for c in (HigherOrderCalibratedClassifier, SnapshotCalibrator)
+    )
 
     shared = set(ours) & set(theirs)
 
     assert {"partition", "method", "k", "panel_size"} <= shared
-    assert {name: ours[name].default for name in shared} == {name: theirs[name].default for name in shared}
+    assert {name: ours[name].default for name in shared} == {
+        name: theirs[name].default for name in shared
+    }
 
 
 def test_a_memoriser_does_not_look_calibrated_on_the_items_it_has_seen() -> None:
@@ -92,7 +102,11 @@ def test_a_memoriser_does_not_look_calibrated_on_the_items_it_has_seen() -> None
 
 
 def test_groups_keep_copies_of_an_item_together() -> None:
-    twice, labels, groups = np.repeat(X, 2, axis=0), np.repeat(NOISE, 2), np.repeat(np.arange(len(X)), 2)
+    twice, labels, groups = (
+        np.repeat(X, 2, axis=0),
+        np.repeat(NOISE, 2),
+        np.repeat(np.arange(len(X)), 2),
+    )
     fitted = classifier(memoriser(), cv=GroupKFold(5)).fit(twice, labels, groups=groups)
 
     assert np.abs(fitted.predict_proba(twice) - 0.5).max() < 0.15
@@ -109,7 +123,9 @@ def test_items_never_held_out_do_not_calibrate() -> None:
 
 
 def test_the_final_estimator_is_trained_on_all_items() -> None:
-    assert np.array_equal(classifier().fit(X, Y).estimator_.coef_, LogisticRegression().fit(X, Y).coef_)
+    assert np.array_equal(
+        classifier().fit(X, Y).estimator_.coef_, LogisticRegression().fit(X, Y).coef_
+    )
 
 
 def test_a_frozen_estimator_is_not_touched() -> None:
@@ -127,12 +143,16 @@ def test_all_items_calibrate_a_frozen_estimator() -> None:
     by_hand = SnapshotCalibrator(method="empirical").fit(model.predict_proba(fresh), counts)
 
     assert np.array_equal(
-        classifier(model).fit(fresh, counts).predict_proba(X), by_hand.predict_proba(model.predict_proba(X))
+        classifier(model).fit(fresh, counts).predict_proba(X),
+        by_hand.predict_proba(model.predict_proba(X)),
     )
 
 
 def test_counts_train_like_repeated_labels() -> None:
-    rows, labels = np.repeat(np.arange(len(X)), 4), np.concatenate([np.repeat([0, 1, 2], row) for row in COUNTS])
+    rows, labels = (
+        np.repeat(np.arange(len(X)), 4),
+        np.concatenate([np.repeat([0, 1, 2], row) for row in COUNTS]),
+    )
     repeated = LogisticRegression(tol=1e-8).fit(X[rows], labels)
 
     fitted = classifier(LogisticRegression(tol=1e-8)).fit(X, COUNTS)
@@ -151,7 +171,9 @@ def test_the_last_step_of_a_pipeline_gets_the_weights() -> None:
     rows, classes = np.nonzero(COUNTS)
     by_hand = clone(pipeline).fit(X[rows], classes, gaussiannb__sample_weight=COUNTS[rows, classes])
 
-    assert np.array_equal(classifier(pipeline).fit(X, COUNTS).estimator_.predict_proba(X), by_hand.predict_proba(X))
+    assert np.array_equal(
+        classifier(pipeline).fit(X, COUNTS).estimator_.predict_proba(X), by_hand.predict_proba(X)
+    )
 
 
 def test_a_pipeline_that_requests_weights_gets_them() -> None:
@@ -173,7 +195,9 @@ def test_an_estimator_without_weights_learns_the_majority_label() -> None:
 def test_sample_weights_multiply_the_counts_in_training() -> None:
     weights = np.random.default_rng(3).uniform(size=len(X))
     rows, classes = np.nonzero(COUNTS)
-    by_hand = GaussianNB().fit(X[rows], classes, sample_weight=COUNTS[rows, classes] * weights[rows])
+    by_hand = GaussianNB().fit(
+        X[rows], classes, sample_weight=COUNTS[rows, classes] * weights[rows]
+    )
 
     fitted = classifier(GaussianNB()).fit(X, COUNTS, sample_weight=weights)
 
@@ -184,7 +208,9 @@ def test_metadata_goes_where_it_is_requested() -> None:
     weights = np.random.default_rng(3).uniform(size=len(X))
     with sklearn.config_context(enable_metadata_routing=True):
         base = GaussianNB().set_fit_request(sample_weight=True)
-        fitted = classifier(base, cv=GroupKFold(5)).fit(X, Y, sample_weight=weights, groups=np.arange(len(X)))
+        fitted = classifier(base, cv=GroupKFold(5)).fit(
+            X, Y, sample_weight=weights, groups=np.arange(len(X))
+        )
 
     by_hand = GaussianNB().fit(X, Y, sample_weight=weights)
 
@@ -192,7 +218,10 @@ def test_metadata_goes_where_it_is_requested() -> None:
 
 
 def test_metadata_nobody_requested_is_refused() -> None:
-    with sklearn.config_context(enable_metadata_routing=True), pytest.raises(TypeError, match="unexpected argument"):
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(TypeError, match="unexpected argument"),
+    ):
         classifier(GaussianNB()).fit(X, Y, groups=np.arange(len(X)))
 
 
@@ -210,17 +239,24 @@ def test_columns_of_a_dataframe_name_the_classes() -> None:
 def test_columns_in_another_order_than_the_classes_are_refused() -> None:
     frame = pd.DataFrame(COUNTS, columns=["dog", "cat", "ant"])
 
-    with pytest.raises(ValueError, match=r"the order of the classes, \['ant', 'cat', 'dog'\], got \['dog', 'cat'"):
+    with pytest.raises(
+        ValueError, match=r"the order of the classes, \['ant', 'cat', 'dog'\], got \['dog', 'cat'"
+    ):
         classifier().fit(X, frame, classes=["ant", "cat", "dog"])
 
 
 def test_a_trained_estimator_is_to_be_frozen_not_announced() -> None:
-    with pytest.raises(ValueError, match=r"got 'prefit'\. Wrap .* in sklearn\.frozen\.FrozenEstimator"):
+    with pytest.raises(
+        ValueError, match=r"got 'prefit'\. Wrap .* in sklearn\.frozen\.FrozenEstimator"
+    ):
         classifier(cv="prefit").fit(X, COUNTS)
 
 
 def test_classes_name_the_columns_in_the_order_given() -> None:
-    numbered, named = classifier().fit(X, COUNTS), classifier().fit(X, COUNTS, classes=["dog", "cat", "ant"])
+    numbered, named = (
+        classifier().fit(X, COUNTS),
+        classifier().fit(X, COUNTS, classes=["dog", "cat", "ant"]),
+    )
 
     assert np.array_equal(named.predict(X), np.array(["dog", "cat", "ant"])[numbered.predict(X)])
 
@@ -248,7 +284,9 @@ def test_one_label_an_item_may_lack_classes_of_a_frozen_estimator() -> None:
 def test_predictions_are_labels(labels: list[Any]) -> None:
     names = np.array(labels)
 
-    assert set(classifier().fit(X, names[(X[:, 0] > 0).astype(int)]).predict(X).tolist()) == set(labels)
+    assert set(classifier().fit(X, names[(X[:, 0] > 0).astype(int)]).predict(X).tolist()) == set(
+        labels
+    )
 
 
 def test_two_classes_have_two_columns() -> None:
@@ -272,7 +310,9 @@ def test_folds_are_dealt_in_order_without_a_seed() -> None:
 def test_a_seed_shuffles_the_folds() -> None:
     ordered = classifier(memoriser()).fit(X, NOISE).predict_proba(X)
 
-    assert not np.array_equal(classifier(memoriser(), random_state=0).fit(X, NOISE).predict_proba(X), ordered)
+    assert not np.array_equal(
+        classifier(memoriser(), random_state=0).fit(X, NOISE).predict_proba(X), ordered
+    )
 
 
 def test_an_iterable_of_splits_holds_items_out() -> None:
@@ -280,7 +320,8 @@ def test_an_iterable_of_splits_holds_items_out() -> None:
     fitted = classifier(cv=[(half, ~half), (~half, half)]).fit(X, COUNTS)
 
     assert np.allclose(
-        fitted.predict_proba(X), classifier(cv=[(~half, half), (half, ~half)]).fit(X, COUNTS).predict_proba(X)
+        fitted.predict_proba(X),
+        classifier(cv=[(~half, half), (half, ~half)]).fit(X, COUNTS).predict_proba(X),
     )
 
 
@@ -293,7 +334,9 @@ def test_parts_of_uncertainty_add_up() -> None:
 def test_options_of_decompose_reach_it() -> None:
     fitted = classifier().fit(X, COUNTS)
 
-    np.testing.assert_allclose(fitted.decompose(X, base=2).aleatoric * np.log(2), fitted.decompose(X).aleatoric)
+    np.testing.assert_allclose(
+        fitted.decompose(X, base=2).aleatoric * np.log(2), fitted.decompose(X).aleatoric
+    )
 
 
 def test_panel_size_reaches_the_calibrator() -> None:
@@ -320,7 +363,9 @@ def test_certify_forwards_to_the_calibrator() -> None:
 
 
 def test_a_certificate_after_cross_validation_names_its_further_assumption() -> None:
-    crossed, held = (classifier(each).fit(X, COUNTS).certify() for each in (LogisticRegression(), frozen()))
+    crossed, held = (
+        classifier(each).fit(X, COUNTS).certify() for each in (LogisticRegression(), frozen())
+    )
 
     assert set(crossed.assumptions) - set(held.assumptions) == {
         "The final model behaves like the models of the folds, whose predictions were calibrated."
@@ -372,7 +417,10 @@ def test_probabilities_of_a_dataframe_are_a_numpy_array() -> None:
 
 def test_dataframes_give_the_numbers_of_arrays() -> None:
     index = np.random.default_rng(4).permutation(len(X))  # a row's label says nothing of its place
-    frame, table = pd.DataFrame(X, columns=["width", "height"], index=index), pd.DataFrame(COUNTS, index=index[::-1])
+    frame, table = (
+        pd.DataFrame(X, columns=["width", "height"], index=index),
+        pd.DataFrame(COUNTS, index=index[::-1]),
+    )
 
     fitted = classifier().fit(frame, table)
 
@@ -382,17 +430,23 @@ def test_dataframes_give_the_numbers_of_arrays() -> None:
 def test_sparse_features_give_the_numbers_of_dense_ones() -> None:
     fitted = classifier().fit(sparse.coo_array(X), COUNTS)
 
-    np.testing.assert_allclose(fitted.predict_proba(sparse.csr_array(X)), classifier().fit(X, COUNTS).predict_proba(X))
+    np.testing.assert_allclose(
+        fitted.predict_proba(sparse.csr_array(X)), classifier().fit(X, COUNTS).predict_proba(X)
+    )
 
 
 def test_sparse_counts_give_the_numbers_of_dense_ones() -> None:
     fitted = classifier().fit(X, sparse.csr_array(COUNTS))
 
-    np.testing.assert_allclose(fitted.predict_proba(X), classifier().fit(X, COUNTS).predict_proba(X))
+    np.testing.assert_allclose(
+        fitted.predict_proba(X), classifier().fit(X, COUNTS).predict_proba(X)
+    )
 
 
 def test_grid_search_sets_the_number_of_slices() -> None:
-    search = GridSearchCV(classifier(partition=hocal.TopLabelPartition()), {"partition__n_slices": [1, 5]}, cv=3)
+    search = GridSearchCV(
+        classifier(partition=hocal.TopLabelPartition()), {"partition__n_slices": [1, 5]}, cv=3
+    )
     search.fit(X, COUNTS)
 
     n_slices = search.best_params_["partition__n_slices"]
@@ -404,11 +458,15 @@ def test_grid_search_takes_sparse_counts() -> None:
     search = GridSearchCV(classifier(), {"k": [1, 2]}, cv=3)
     dense, thin = (clone(search).fit(X, counts) for counts in (COUNTS, sparse.csr_array(COUNTS)))
 
-    np.testing.assert_allclose(thin.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(
+        thin.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"]
+    )
 
 
 def test_a_clone_is_not_fitted_and_has_the_same_parameters() -> None:
-    original = classifier(LogisticRegression(C=3), partition=hocal.UniformPartition(4), cv=3).fit(X, NOISE)
+    original = classifier(LogisticRegression(C=3), partition=hocal.UniformPartition(4), cv=3).fit(
+        X, NOISE
+    )
     copy = clone(original)
 
     assert repr(copy) == repr(original)
@@ -451,16 +509,25 @@ class WordModel(BaseEstimator):
 def test_features_are_whatever_the_estimator_takes() -> None:
     words = ["cat", "horse"] * 20
 
-    assert classifier(WordModel()).fit(words, [0, 1] * 20).predict(["ant", "camel"]).tolist() == [0, 1]
+    assert classifier(WordModel()).fit(words, [0, 1] * 20).predict(["ant", "camel"]).tolist() == [
+        0,
+        1,
+    ]
 
 
 def test_number_of_features_is_unknown_where_the_estimator_does_not_know_it() -> None:
-    assert not hasattr(classifier(WordModel()).fit(["cat", "horse"] * 20, [0, 1] * 20), "n_features_in_")
+    assert not hasattr(
+        classifier(WordModel()).fit(["cat", "horse"] * 20, [0, 1] * 20), "n_features_in_"
+    )
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_mixture", "predict_set", "decompose"])
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "predict_mixture", "predict_set", "decompose"]
+)
 def test_predicting_before_fitting_is_refused(method: str) -> None:
-    with pytest.raises(NotFittedError, match="HigherOrderCalibratedClassifier instance is not fitted yet"):
+    with pytest.raises(
+        NotFittedError, match="HigherOrderCalibratedClassifier instance is not fitted yet"
+    ):
         getattr(classifier(), method)(X)
 
 
@@ -470,20 +537,27 @@ def test_an_unfitted_frozen_estimator_is_refused() -> None:
 
 
 def test_an_estimator_without_probabilities_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`estimator` must have predict_proba, got Perceptron\(\)\. Wrap it in"):
+    with pytest.raises(
+        ValueError, match=r"`estimator` must have predict_proba, got Perceptron\(\)\. Wrap it in"
+    ):
         classifier(Perceptron()).fit(X, COUNTS)
 
 
 @pytest.mark.parametrize(
-    ("labels", "name"), [(COUNTS[:-1], "counts"), (sparse.csr_array(COUNTS[:-1]), "counts"), (Y[:-1], "y")]
+    ("labels", "name"),
+    [(COUNTS[:-1], "counts"), (sparse.csr_array(COUNTS[:-1]), "counts"), (Y[:-1], "y")],
 )
 def test_mismatched_rows_are_refused(labels: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=f"`X` and `{name}` must describe the same items, got 300 and 299 rows"):
+    with pytest.raises(
+        ValueError, match=f"`X` and `{name}` must describe the same items, got 300 and 299 rows"
+    ):
         classifier().fit(X, labels)
 
 
 def test_mismatched_rows_are_refused_in_score() -> None:
-    with pytest.raises(ValueError, match="`X` and `counts` must describe the same items, got 300 and 299 rows"):
+    with pytest.raises(
+        ValueError, match="`X` and `counts` must describe the same items, got 300 and 299 rows"
+    ):
         classifier().fit(X, COUNTS).score(X, COUNTS[:-1])
 
 
@@ -491,12 +565,17 @@ def test_items_without_labels_are_refused() -> None:
     counts = COUNTS.copy()
     counts[7] = 0
 
-    with pytest.raises(ValueError, match="`counts` must have at least 1 label in each row, got 0 in row 7"):
+    with pytest.raises(
+        ValueError, match="`counts` must have at least 1 label in each row, got 0 in row 7"
+    ):
         classifier().fit(X, counts)
 
 
 def test_more_classes_than_a_frozen_estimator_knows_are_refused() -> None:
-    with pytest.raises(ValueError, match="a column for each of the 3 classes of the frozen estimator, got 4 columns"):
+    with pytest.raises(
+        ValueError,
+        match="a column for each of the 3 classes of the frozen estimator, got 4 columns",
+    ):
         classifier(frozen()).fit(X, np.column_stack([COUNTS, Y]))
 
 
@@ -508,44 +587,61 @@ def test_a_label_that_a_frozen_estimator_does_not_know_is_refused() -> None:
 
 
 def test_other_classes_than_a_frozen_estimators_are_refused() -> None:
-    message = "`classes` must be those of the frozen estimator, [0, 1, 2], in any order, got [0, 1, 5]."
+    message = (
+        "`classes` must be those of the frozen estimator, [0, 1, 2], in any order, got [0, 1, 5]."
+    )
 
     with pytest.raises(ValueError, match=re.escape(message)):
         classifier(frozen()).fit(X, COUNTS, classes=[0, 1, 5])
 
 
 def test_too_few_names_for_the_columns_are_refused() -> None:
-    with pytest.raises(ValueError, match="a column for each of the 2 given `classes`, got 3 columns"):
+    with pytest.raises(
+        ValueError, match="a column for each of the 2 given `classes`, got 3 columns"
+    ):
         classifier().fit(X, COUNTS, classes=["a", "b"])
 
 
 def test_equal_names_for_two_columns_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"`classes` must be a list of distinct labels, got \['a', 'b', 'a'\]"):
+    with pytest.raises(
+        ValueError, match=r"`classes` must be a list of distinct labels, got \['a', 'b', 'a'\]"
+    ):
         classifier().fit(X, COUNTS, classes=["a", "b", "a"])
 
 
 def test_a_single_class_is_refused() -> None:
-    with pytest.raises(ValueError, match="`y` must hold labels of at least two classes, got one class, 0"):
+    with pytest.raises(
+        ValueError, match="`y` must hold labels of at least two classes, got one class, 0"
+    ):
         classifier().fit(X, np.zeros(len(X), dtype=int))
 
 
 def test_more_folds_than_items_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"`cv` must be an integer from 2 to 4, got 5\. Each fold needs an item"):
+    with pytest.raises(
+        ValueError, match=r"`cv` must be an integer from 2 to 4, got 5\. Each fold needs an item"
+    ):
         classifier().fit(X[:4], [0, 1, 0, 1])
 
 
 def test_holding_an_item_out_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="`cv` must hold out each item at most once, got item 0 held out 2 times"):
+    with pytest.raises(
+        ValueError, match="`cv` must hold out each item at most once, got item 0 held out 2 times"
+    ):
         classifier(cv=RepeatedKFold(n_splits=5, n_repeats=2, random_state=0)).fit(X, COUNTS)
 
 
 def test_training_on_held_out_items_is_refused() -> None:
     everything = np.arange(len(X))
 
-    with pytest.raises(ValueError, match="`cv` must not train on the items it holds out, got item 0 in both parts"):
+    with pytest.raises(
+        ValueError, match="`cv` must not train on the items it holds out, got item 0 in both parts"
+    ):
         classifier(cv=[(everything, everything)]).fit(X, COUNTS)
 
 
 def test_a_partition_that_needs_cells_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`partition` must compute cells from predictions, got PrecomputedPartition"):
+    with pytest.raises(
+        ValueError,
+        match=r"`partition` must compute cells from predictions, got PrecomputedPartition",
+    ):
         classifier(partition=hocal.PrecomputedPartition(n_cells=3)).fit(X, COUNTS)

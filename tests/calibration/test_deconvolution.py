@@ -42,12 +42,20 @@ def draw_world(n_items: int, n_classes: int, totals: Any, seed: int = 0) -> dict
     p = generator.standard_gamma(concentration)
     p /= p.sum(axis=1, keepdims=True)
     labels = generator.multinomial(generator.choice(totals, n_items), p)
-    return {"p": p, "labels": labels, "cells": cells, "group": np.arange(12) // 4, "level": np.arange(12) % 4}
+    return {
+        "p": p,
+        "labels": labels,
+        "cells": cells,
+        "group": np.arange(12) // 4,
+        "level": np.arange(12) % 4,
+    }
 
 
 def fit_world(world: dict[str, Any], rows: Any = slice(None), **options: Any) -> Deconvolution:
     labels, cells = world["labels"][rows], world["cells"][rows]
-    return deconvolve(labels, cells, np.ones(len(cells)), group=world["group"], level=world["level"], **options)
+    return deconvolve(
+        labels, cells, np.ones(len(cells)), group=world["group"], level=world["level"], **options
+    )
 
 
 def cell_means(values: Array, cells: NDArray[np.intp]) -> Array:
@@ -59,7 +67,9 @@ def draw_problem(n_rows: int, k: int, n_atoms: int = 400) -> tuple[Array, Array]
     generator = np.random.default_rng(0)
     labels = generator.multinomial(k, generator.dirichlet([2.0, 1.0, 0.5], size=n_rows))
     logs = labels @ np.log(generator.dirichlet([1.0, 1.0, 1.0], size=n_atoms)).T
-    return np.exp(logs - logs.max(axis=1, keepdims=True)), generator.integers(1, 50, n_rows).astype(np.float64)
+    return np.exp(logs - logs.max(axis=1, keepdims=True)), generator.integers(1, 50, n_rows).astype(
+        np.float64
+    )
 
 
 def slope(weights: Array, likelihood: Array, frequency: Array, prior: float) -> Array:
@@ -82,7 +92,9 @@ def objective(weights: Array, likelihood: Array, frequency: Array, prior: float)
     return float(frequency @ np.log(likelihood @ weights) + prior * np.log(weights).mean())
 
 
-def expectation_maximisation(likelihood: Array, frequency: Array, prior: float, steps: int) -> Array:
+def expectation_maximisation(
+    likelihood: Array, frequency: Array, prior: float, steps: int
+) -> Array:
     weights = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for _ in range(steps):
         found = weights * ((frequency / (likelihood @ weights)) @ likelihood)
@@ -114,7 +126,9 @@ def test_pool_beats_a_general_convex_solver(problem: tuple[Array, Array]) -> Non
     assert objective(fit_pool(*problem, prior=5.0).weights, *problem, 5.0) >= -general.fun - 1e-6
 
 
-def test_gap_bounds_the_distance_to_the_maximum(problem: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gap_bounds_the_distance_to_the_maximum(
+    problem: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
     best = objective(fit_pool(*problem, prior=5.0).weights, *problem, 5.0)
     monkeypatch.setattr(npmle, "TOLERANCE", 1e-2)
     rough = fit_pool(*problem, prior=5.0)
@@ -124,7 +138,9 @@ def test_gap_bounds_the_distance_to_the_maximum(problem: tuple[Array, Array], mo
     assert 1e-9 < short <= rough.gap * (problem[1].sum() + 5)
 
 
-def test_gap_is_a_bound_where_the_steps_run_out(problem: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gap_is_a_bound_where_the_steps_run_out(
+    problem: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three steps from the start, still far from the maximum."""
     monkeypatch.setattr(npmle, "MAX_STEPS", 3)
     rough = fit_pool(*problem, prior=5.0)
@@ -160,7 +176,9 @@ def test_a_factor_of_a_row_of_the_likelihood_does_not_matter(problem: tuple[Arra
     likelihood, frequency = problem
     factors = 10.0 ** np.random.default_rng(1).integers(-50, 50, size=(len(likelihood), 1))
 
-    first, second = (fit_pool(factor * likelihood, frequency, prior=5.0).weights for factor in (1, factors))
+    first, second = (
+        fit_pool(factor * likelihood, frequency, prior=5.0).weights for factor in (1, factors)
+    )
 
     np.testing.assert_allclose(first, second, rtol=1e-6)
 
@@ -288,7 +306,9 @@ def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = generator.integers(0, 100, 1000)
     p = generator.standard_gamma(np.column_stack([1 + 2 * level[cells], np.full((1000, 3), 0.5)]))
     labels = generator.multinomial(3, p / p.sum(axis=1, keepdims=True))
-    predicted = np.column_stack([(level + 1) / 12, np.outer(1 - (level + 1) / 12, np.full(3, 1 / 3))])
+    predicted = np.column_stack(
+        [(level + 1) / 12, np.outer(1 - (level + 1) / 12, np.full(3, 1 / 3))]
+    )
     likelihood = npmle.snapshot_likelihood
 
     def fit(noise: float) -> Array:
@@ -298,13 +318,17 @@ def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(deconvolution, "snapshot_likelihood", rounded)
         layout = {"group": np.arange(100) // 10, "level": level}
-        return aleatoric(deconvolve(labels, cells, np.ones(1000), **layout, mean_prediction=predicted))
+        return aleatoric(
+            deconvolve(labels, cells, np.ones(1000), **layout, mean_prediction=predicted)
+        )
 
     np.testing.assert_allclose(fit(1e-13), fit(0.0), atol=1e-8)
 
 
 @pytest.mark.parametrize("block", [1, 40])
-def test_cells_looked_at_together_do_not_affect_each_other(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_looked_at_together_do_not_affect_each_other(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = draw_world(500, 4, [3])
     together = fit_world(world)
     monkeypatch.setattr(cell_tilts, "BLOCK", block)
@@ -328,7 +352,12 @@ def system(layout: list[NDArray[np.intp]], request: pytest.FixtureRequest) -> An
     curvature, precision = root @ root.transpose(0, 2, 1), generator.uniform(1, 9, len(kind) + 15)
     dense = np.kron(np.hstack([design.common, design.family.toarray(), np.eye(15)]), np.eye(2))
     whole = dense.T @ block_diag(*curvature) @ dense + np.diag(np.repeat(precision, 2))
-    return _Objective(0.0, generator.normal(size=(len(precision), 2)), curvature), design, precision, whole
+    return (
+        _Objective(0.0, generator.normal(size=(len(precision), 2)), curvature),
+        design,
+        precision,
+        whole,
+    )
 
 
 def test_the_newton_step_is_that_of_a_dense_solve(system: Any) -> None:
@@ -336,7 +365,9 @@ def test_the_newton_step_is_that_of_a_dense_solve(system: Any) -> None:
 
     found = cell_tilts._newton_direction(at, design, precision)
 
-    np.testing.assert_allclose(found.reshape(-1), np.linalg.solve(whole, at.gradient.reshape(-1)), atol=1e-10)
+    np.testing.assert_allclose(
+        found.reshape(-1), np.linalg.solve(whole, at.gradient.reshape(-1)), atol=1e-10
+    )
 
 
 def test_the_posterior_variance_is_that_of_a_dense_inverse(system: Any) -> None:
@@ -344,16 +375,25 @@ def test_the_posterior_variance_is_that_of_a_dense_inverse(system: Any) -> None:
 
     found = cell_tilts._posterior_variance(at.curvature, design, precision)
 
-    np.testing.assert_allclose(found, np.diag(np.linalg.inv(whole)).reshape(-1, 2).sum(axis=1), atol=1e-10)
+    np.testing.assert_allclose(
+        found, np.diag(np.linalg.inv(whole)).reshape(-1, 2).sum(axis=1), atol=1e-10
+    )
 
 
 def draw_many_groups(n_items: int = 900) -> dict[str, Any]:
     """Draw items in a grid of 300 groups by three levels, most of whose cells have one item or none."""
     generator = np.random.default_rng(8)
     cells = generator.integers(0, 900, n_items)
-    p = generator.standard_gamma(np.column_stack([1 + 3.0 * (cells % 3), np.full((n_items, 3), 0.5)]))
+    p = generator.standard_gamma(
+        np.column_stack([1 + 3.0 * (cells % 3), np.full((n_items, 3), 0.5)])
+    )
     labels = generator.multinomial(4, p / p.sum(axis=1, keepdims=True))
-    return {"labels": labels, "cells": cells, "group": np.arange(900) // 3, "level": np.arange(900) % 3}
+    return {
+        "labels": labels,
+        "cells": cells,
+        "group": np.arange(900) // 3,
+        "level": np.arange(900) % 3,
+    }
 
 
 def test_the_order_of_three_hundred_groups_does_not_matter() -> None:
@@ -376,9 +416,15 @@ def test_groups_and_levels_may_change_places() -> None:
 
 def test_one_group_for_all_cells_or_one_for_each_has_no_effects() -> None:
     world = draw_world(200, 3, [2])
-    layouts = [(np.zeros(12), np.arange(12)), (np.arange(12), world["level"]), (world["level"], np.zeros(12))]
+    layouts = [
+        (np.zeros(12), np.arange(12)),
+        (np.arange(12), world["level"]),
+        (world["level"], np.zeros(12)),
+    ]
 
-    found = [list(fit_world(world | {"group": group, "level": level}).scales) for group, level in layouts]
+    found = [
+        list(fit_world(world | {"group": group, "level": level}).scales) for group, level in layouts
+    ]
 
     assert found == [["cell"], ["level", "cell"], ["group", "cell"]]
 
@@ -431,14 +477,18 @@ def test_a_cell_without_relatives_gets_the_pool() -> None:
     fit = deconvolve(labels, np.zeros(100), np.ones(100), group=[0, 1], level=[0, 1])
 
     assert fit.source.tolist() == ["cell", "pool"]
-    np.testing.assert_allclose(fit.weights[1] @ entropy(fit.atoms), fit.pool @ entropy(fit.atoms), atol=1e-3)
+    np.testing.assert_allclose(
+        fit.weights[1] @ entropy(fit.atoms), fit.pool @ entropy(fit.atoms), atol=1e-3
+    )
 
 
 def test_cells_average_to_the_pool() -> None:
     world = draw_world(1000, 4, [2])
     fit = fit_world(world)
 
-    assert aleatoric(fit)[world["cells"]].mean() == pytest.approx(fit.pool @ entropy(fit.atoms), abs=1e-5)
+    assert aleatoric(fit)[world["cells"]].mean() == pytest.approx(
+        fit.pool @ entropy(fit.atoms), abs=1e-5
+    )
 
 
 def test_equal_cells_are_shrunk_together() -> None:
@@ -470,7 +520,10 @@ def test_what_the_model_predicts_helps_cells_with_few_items() -> None:
     predicted = np.column_stack([confidence, 1 - confidence])
 
     errors = [
-        np.abs(aleatoric(deconvolve(labels, cells, np.ones(280), **layout, mean_prediction=mean)) - truth).mean()
+        np.abs(
+            aleatoric(deconvolve(labels, cells, np.ones(280), **layout, mean_prediction=mean))
+            - truth
+        ).mean()
         for mean in (predicted, None)
     ]
 
@@ -490,7 +543,9 @@ def test_held_out_labels_are_likelier_than_under_the_empirical_mixture() -> None
     shares = np.zeros((12, len(snapshots)))
     np.add.at(shares, (world["cells"][train], member), 1)
     shares[:11] /= shares[:11].sum(axis=1, keepdims=True)
-    empirical = max(score((snapshots / k * (1 - e)) + e / 4, shares) for e in (0.01, 0.03, 0.1, 0.3))
+    empirical = max(
+        score((snapshots / k * (1 - e)) + e / 4, shares) for e in (0.01, 0.03, 0.1, 0.3)
+    )
     assert score(fit.atoms, fit.weights) > empirical
 
 

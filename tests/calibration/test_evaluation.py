@@ -21,14 +21,18 @@ def test_a_world_of_split_panels_is_half_away_from_agreeing_ones() -> None:
     """Half the snapshots (1, 1) at distance 1 from a vertex, half already there."""
     mixtures = Mixtures.from_points([[0.5, 0.5]] * 100)
 
-    error = hocal.calibration_error(mixtures, [[2, 0]] * 50 + [[0, 2]] * 50, cells=[0] * 100, n_resamples=5)
+    error = hocal.calibration_error(
+        mixtures, [[2, 0]] * 50 + [[0, 2]] * 50, cells=[0] * 100, n_resamples=5
+    )
 
     assert error.mean == pytest.approx(0.5)
 
 
 def test_items_with_more_labels_count_with_all_their_snapshots() -> None:
     """(2, 2) holds the 1-snapshots of a fair coin exactly."""
-    error = hocal.calibration_error(Mixtures.from_points([[0.5, 0.5]]), [[2, 2]], k=1, n_resamples=1)
+    error = hocal.calibration_error(
+        Mixtures.from_points([[0.5, 0.5]]), [[2, 2]], k=1, n_resamples=1
+    )
 
     assert error.max == pytest.approx(0, abs=1e-12)
 
@@ -40,7 +44,9 @@ def test_p_values_are_uniform_under_the_truth(n_classes: int) -> None:
     for seed in range(200):
         mixtures, truth = world(30, n_classes, seed)
         counts = draw_labels(truth, 2, random_state=seed)
-        p_values.append(hocal.calibration_error(mixtures, counts, n_resamples=19, random_state=seed).p_value)
+        p_values.append(
+            hocal.calibration_error(mixtures, counts, n_resamples=19, random_state=seed).p_value
+        )
 
     distance = np.abs(np.sort(p_values) - np.arange(1, 201) / 200).max()
 
@@ -55,7 +61,10 @@ def test_debiased_error_of_a_calibrated_predictor_is_near_zero(n_classes: int) -
         counts = draw_labels(truth, 3, random_state=seed)
         errors.append(hocal.calibration_error(mixtures, counts, n_resamples=20, random_state=seed))
 
-    debiased, floor = np.mean([e.debiased for e in errors]), np.mean([e.noise_floor for e in errors])
+    debiased, floor = (
+        np.mean([e.debiased for e in errors]),
+        np.mean([e.noise_floor for e in errors]),
+    )
 
     assert abs(debiased) < 0.1 * floor
 
@@ -64,7 +73,9 @@ def test_a_wrong_predictor_is_found_out() -> None:
     _, truth = world(300, 3, seed=1)
     counts = draw_labels(truth, 3, random_state=1)
 
-    error = hocal.calibration_error(Mixtures.from_points([[1 / 3] * 3] * 300), counts, cells=[0] * 300, random_state=0)
+    error = hocal.calibration_error(
+        Mixtures.from_points([[1 / 3] * 3] * 300), counts, cells=[0] * 300, random_state=0
+    )
 
     assert error.p_value < 0.02
 
@@ -82,17 +93,23 @@ def test_too_many_snapshots_to_list_are_replaced_by_a_sample() -> None:
 def test_cells_without_items_are_nan_and_do_not_count() -> None:
     mixtures = Mixtures.from_points([[0.5, 0.5]] * 2)
 
-    error = hocal.calibration_error(mixtures, [[1, 1], [2, 0]], cells=[0, 2], n_cells=4, n_resamples=3)
+    error = hocal.calibration_error(
+        mixtures, [[1, 1], [2, 0]], cells=[0, 2], n_cells=4, n_resamples=3
+    )
 
     assert np.isnan(error.per_cell).tolist() == [False, True, False, True]
     assert np.isnan(error.p_value_per_cell).tolist() == [False, True, False, True]
-    assert np.isfinite([error.mean, error.max, error.noise_floor, error.noise_floor_max, error.quantile(0.5)]).all()
+    assert np.isfinite(
+        [error.mean, error.max, error.noise_floor, error.noise_floor_max, error.quantile(0.5)]
+    ).all()
 
 
 def test_items_weigh_the_same_in_the_mean() -> None:
     mixtures = Mixtures.from_vertices([[1.0, 0.0]] * 4)
 
-    error = hocal.calibration_error(mixtures, [[1, 0], [1, 0], [1, 0], [0, 1]], cells=[0, 0, 0, 1], n_resamples=1)
+    error = hocal.calibration_error(
+        mixtures, [[1, 0], [1, 0], [1, 0], [0, 1]], cells=[0, 0, 0, 1], n_resamples=1
+    )
 
     assert error.per_cell.tolist() == [0, 2]
     assert error.mean == 0.5
@@ -114,9 +131,13 @@ def test_the_higher_order_bound_adds_the_slack_of_k_labels_twice() -> None:
 
 
 def test_debiased_and_floor_agree_per_cell() -> None:
-    error = hocal.calibration_error(Mixtures.from_points([[0.5, 0.5]] * 9), [[1, 1]] * 9, cells=[0] * 9, random_state=0)
+    error = hocal.calibration_error(
+        Mixtures.from_points([[0.5, 0.5]] * 9), [[1, 1]] * 9, cells=[0] * 9, random_state=0
+    )
 
-    assert error.debiased_per_cell[0] == pytest.approx(error.per_cell[0] - error.noise_floor_per_cell[0])
+    assert error.debiased_per_cell[0] == pytest.approx(
+        error.per_cell[0] - error.noise_floor_per_cell[0]
+    )
 
 
 def test_predicted_snapshots_are_compared_as_they_are() -> None:
@@ -124,7 +145,9 @@ def test_predicted_snapshots_are_compared_as_they_are() -> None:
     always_split, counts = Mixtures.from_points([[0.5, 0.5]] * 20), [[1, 1]] * 20
 
     errors = [
-        hocal.calibration_error(always_split, counts, cells=[0] * 20, predictor=predictor, n_resamples=3).mean
+        hocal.calibration_error(
+            always_split, counts, cells=[0] * 20, predictor=predictor, n_resamples=3
+        ).mean
         for predictor in ("snapshot", "mixture")
     ]
 
@@ -138,19 +161,25 @@ def test_p_values_of_predicted_snapshots_are_uniform_under_the_truth() -> None:
         mixtures, _ = world(30, 3, seed)
         snapshots = mixtures.project(2)
         counts = mixtures.draw(2, random_state=seed)
-        error = hocal.calibration_error(snapshots, counts, predictor="snapshot", n_resamples=19, random_state=seed)
+        error = hocal.calibration_error(
+            snapshots, counts, predictor="snapshot", n_resamples=19, random_state=seed
+        )
         p_values.append(error.p_value)
 
     assert np.abs(np.sort(p_values) - np.arange(1, 201) / 200).max() < 0.138
 
 
 def test_snapshots_of_another_size_are_refused() -> None:
-    with pytest.raises(ValueError, match="`k` must be the size of the predicted snapshots, got k=2 and an atom"):
+    with pytest.raises(
+        ValueError, match="`k` must be the size of the predicted snapshots, got k=2 and an atom"
+    ):
         hocal.calibration_error(Mixtures.from_points([[0.3, 0.7]]), [[1, 1]], predictor="snapshot")
 
 
 def test_more_labels_asked_for_than_an_item_has_are_refused() -> None:
-    with pytest.raises(ValueError, match="`counts` must have at least 3 labels in each row, got 2 in row 0"):
+    with pytest.raises(
+        ValueError, match="`counts` must have at least 3 labels in each row, got 2 in row 0"
+    ):
         hocal.calibration_error(Mixtures.from_points([[0.5, 0.5]]), [[1, 1]], k=3)
 
 
@@ -167,7 +196,11 @@ def test_aleatoric_error_averages_over_items_or_cells() -> None:
 
     assert hocal.aleatoric_error(parts, counts, cells=cells) == pytest.approx(0.25)
     assert hocal.aleatoric_error(parts, counts, cells=cells, average="cells") == pytest.approx(0.5)
-    assert np.isnan(hocal.aleatoric_error(parts, counts, cells=cells, average=None)).tolist() == [False, True, False]
+    assert np.isnan(hocal.aleatoric_error(parts, counts, cells=cells, average=None)).tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_one_label_an_item_leaves_the_whole_entropy_as_error_in_every_partition() -> None:
@@ -184,7 +217,9 @@ def test_one_label_an_item_leaves_the_whole_entropy_as_error_in_every_partition(
 def test_aleatoric_error_needs_one_kind_of_truth() -> None:
     parts = hocal.decompose(Mixtures.from_points([[0.5, 0.5]]))
 
-    with pytest.raises(ValueError, match="`counts` must be given, or `label_distributions` instead"):
+    with pytest.raises(
+        ValueError, match="`counts` must be given, or `label_distributions` instead"
+    ):
         hocal.aleatoric_error(parts, cells=[0])
 
 
@@ -198,11 +233,16 @@ def test_an_unknown_average_is_refused() -> None:
 def test_coverage_is_the_share_of_items_inside() -> None:
     sets = hocal.predict_set(Mixtures.from_points([[0.5, 0.5]] * 4)).expand(0.21)
 
-    assert hocal.coverage(sets, label_distributions=[[0.5, 0.5], [0.4, 0.6], [0.3, 0.7], [0.0, 1.0]]) == 0.5
+    assert (
+        hocal.coverage(sets, label_distributions=[[0.5, 0.5], [0.4, 0.6], [0.3, 0.7], [0.0, 1.0]])
+        == 0.5
+    )
 
 
 def test_repr_says_mean_chance_and_p_value() -> None:
-    error = hocal.calibration_error(Mixtures.from_points([[0.5, 0.5]]), [[1, 1]], n_resamples=1, random_state=0)
+    error = hocal.calibration_error(
+        Mixtures.from_points([[0.5, 0.5]]), [[1, 1]], n_resamples=1, random_state=0
+    )
 
     assert "mean" in repr(error)
     assert "by chance" in repr(error)

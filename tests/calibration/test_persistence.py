@@ -29,14 +29,18 @@ def fitted(**options: object) -> hocal.SnapshotCalibrator:
     ],
 )
 @pytest.mark.parametrize("method", ["empirical", "deconvolved"])
-def test_a_loaded_calibrator_predicts_the_same_numbers(tmp_path: Path, partition: object, method: str) -> None:
+def test_a_loaded_calibrator_predicts_the_same_numbers(
+    tmp_path: Path, partition: object, method: str
+) -> None:
     calibrator = fitted(partition=partition, method=method)
     hocal.save(calibrator, tmp_path / "model.hocal")
 
     loaded = hocal.load(tmp_path / "model.hocal")
 
     assert (loaded.predict_proba(PREDICTIONS) == calibrator.predict_proba(PREDICTIONS)).all()
-    assert (loaded.decompose(PREDICTIONS).aleatoric == calibrator.decompose(PREDICTIONS).aleatoric).all()
+    assert (
+        loaded.decompose(PREDICTIONS).aleatoric == calibrator.decompose(PREDICTIONS).aleatoric
+    ).all()
     assert loaded.source_.tolist() == calibrator.source_.tolist()
     assert loaded.diagnostics_ == calibrator.diagnostics_
 
@@ -70,7 +74,9 @@ def test_a_file_that_repeats_the_points_of_each_cell_is_read(tmp_path: Path) -> 
 
 
 def test_sparse_counts_survive(tmp_path: Path) -> None:
-    calibrator = hocal.SnapshotCalibrator(method="empirical").fit(PREDICTIONS, sparse.csr_array(COUNTS))
+    calibrator = hocal.SnapshotCalibrator(method="empirical").fit(
+        PREDICTIONS, sparse.csr_array(COUNTS)
+    )
     hocal.save(calibrator, tmp_path / "model.hocal")
 
     held = hocal.load(tmp_path / "model.hocal").statistics_.observed.counts
@@ -85,7 +91,9 @@ def test_saving_replaces_a_file_and_leaves_nothing_else(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model.hocal"]
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hocal.save(fitted(), tmp_path / "model.hocal")
     before = (tmp_path / "model.hocal").read_bytes()
 
@@ -106,7 +114,9 @@ def test_a_truncated_file_is_refused(tmp_path: Path, size: int) -> None:
     hocal.save(fitted(), path)
     path.write_bytes(path.read_bytes()[:size])
 
-    with pytest.raises(ValueError, match=r"`path` must name a complete file written by hocal\.save"):
+    with pytest.raises(
+        ValueError, match=r"`path` must name a complete file written by hocal\.save"
+    ):
         hocal.load(path)
 
 

@@ -20,7 +20,9 @@ def test_top_label_cells_are_class_times_slices_plus_slice() -> None:
 
 
 def test_confidence_of_one_belongs_to_the_last_slice() -> None:
-    assert hocal.TopLabelPartition(n_slices=10).fit(PREDICTIONS).assign([[1.0, 0, 0]]).tolist() == [9]
+    assert hocal.TopLabelPartition(n_slices=10).fit(PREDICTIONS).assign([[1.0, 0, 0]]).tolist() == [
+        9
+    ]
 
 
 def test_ten_slices_of_ten_classes_leave_the_lowest_slice_empty() -> None:
@@ -60,7 +62,9 @@ def test_level_sets_hold_equal_rounded_predictions() -> None:
     partition = hocal.LevelSetPartition(decimals=1).fit(PREDICTIONS)
     cells = partition.assign(PREDICTIONS)
 
-    assert all(len(np.unique(np.round(PREDICTIONS[cells == c], 1), axis=0)) == 1 for c in np.unique(cells))
+    assert all(
+        len(np.unique(np.round(PREDICTIONS[cells == c], 1), axis=0)) == 1 for c in np.unique(cells)
+    )
 
 
 def test_an_unseen_level_goes_to_the_nearest() -> None:
@@ -74,7 +78,9 @@ def test_kmeans_makes_no_more_cells_than_distinct_predictions() -> None:
 
 
 def test_kmeans_is_deterministic() -> None:
-    first, second = (hocal.KMeansPartition(n_cells=7).fit(PREDICTIONS).assign(PREDICTIONS) for _ in range(2))
+    first, second = (
+        hocal.KMeansPartition(n_cells=7).fit(PREDICTIONS).assign(PREDICTIONS) for _ in range(2)
+    )
 
     assert (first == second).all()
 
@@ -95,7 +101,9 @@ def test_no_partition_means_ten_slices_a_top_label() -> None:
 
 
 def test_something_else_is_no_partition() -> None:
-    with pytest.raises(ValueError, match="`partition` must be a Partition or a callable, got 'top'"):
+    with pytest.raises(
+        ValueError, match="`partition` must be a Partition or a callable, got 'top'"
+    ):
         as_partition("top")
 
 
@@ -121,7 +129,9 @@ def test_assigning_before_fitting_is_refused() -> None:
 
 
 def test_another_number_of_classes_is_refused() -> None:
-    with pytest.raises(ValueError, match="`probabilities` must have 3 classes on its last axis, got 2"):
+    with pytest.raises(
+        ValueError, match="`probabilities` must have 3 classes on its last axis, got 2"
+    ):
         hocal.TopLabelPartition().fit(PREDICTIONS).assign([[0.5, 0.5]])
 
 
@@ -136,7 +146,9 @@ def test_another_number_of_classes_is_refused() -> None:
     ],
 )
 @given(row=st.lists(st.floats(0, 1), min_size=3, max_size=3).filter(lambda r: sum(r) > 0.1))
-def test_every_prediction_has_a_cell_in_the_layout(partition: hocal.TopLabelPartition, row: list[float]) -> None:
+def test_every_prediction_has_a_cell_in_the_layout(
+    partition: hocal.TopLabelPartition, row: list[float]
+) -> None:
     fitted = clone(partition).fit(PREDICTIONS)
 
     cell = fitted.assign([np.array(row) / sum(row)])[0]

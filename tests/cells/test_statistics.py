@@ -19,16 +19,23 @@ CELLS = PARTITION.assign(PREDICTIONS)
 
 
 def statistics(rows: object = slice(None)) -> CellStatistics:
-    return CellStatistics.from_items(PREDICTIONS[rows], COUNTS[rows], CELLS[rows], PARTITION.layout_)  # type: ignore[index]
+    return CellStatistics.from_items(
+        PREDICTIONS[rows], COUNTS[rows], CELLS[rows], PARTITION.layout_
+    )  # type: ignore[index]
 
 
 def same(first: CellStatistics, second: CellStatistics) -> bool:
-    pairs = [*zip(first.observed, second.observed, strict=True), *zip(first.aligned, second.aligned, strict=True)]
+    pairs = [
+        *zip(first.observed, second.observed, strict=True),
+        *zip(first.aligned, second.aligned, strict=True),
+    ]
     return all(np.array_equal(a, b) for a, b in [*pairs, (first.predicted, second.predicted)])
 
 
 @given(st.lists(st.integers(0, 2), min_size=300, max_size=300), st.permutations(range(3)))
-def test_any_split_in_any_order_gives_the_same_statistics(part: list[int], order: list[int]) -> None:
+def test_any_split_in_any_order_gives_the_same_statistics(
+    part: list[int], order: list[int]
+) -> None:
     pieces = [statistics(np.array(part) == i) for i in order if i in part]
 
     merged = pieces[0]
@@ -45,7 +52,10 @@ def test_the_order_of_items_does_not_matter() -> None:
 def test_histogram_rows_are_distinct_and_count_every_item() -> None:
     observed = statistics().observed
 
-    rows = {(int(cell), *map(int, row)) for cell, row in zip(observed.cells, observed.counts, strict=True)}
+    rows = {
+        (int(cell), *map(int, row))
+        for cell, row in zip(observed.cells, observed.counts, strict=True)
+    }
 
     assert len(rows) == len(observed.cells)
     assert observed.multiplicity.sum() == 300
@@ -55,7 +65,10 @@ def test_items_and_labels_are_counted_in_each_cell() -> None:
     held = statistics()
 
     assert held.n_items.tolist() == np.bincount(CELLS, minlength=12).tolist()
-    assert held.n_labels.tolist() == np.bincount(CELLS, COUNTS.sum(axis=1), minlength=12).astype(int).tolist()
+    assert (
+        held.n_labels.tolist()
+        == np.bincount(CELLS, COUNTS.sum(axis=1), minlength=12).astype(int).tolist()
+    )
 
 
 def test_aligned_counts_follow_the_order_of_the_predictions() -> None:
@@ -73,7 +86,9 @@ def test_sparse_counts_align_like_dense_ones() -> None:
 
 
 def test_sparse_counts_give_the_same_histogram_as_dense_ones() -> None:
-    held = CellStatistics.from_items(PREDICTIONS, sparse.csr_array(COUNTS), CELLS, PARTITION.layout_).observed
+    held = CellStatistics.from_items(
+        PREDICTIONS, sparse.csr_array(COUNTS), CELLS, PARTITION.layout_
+    ).observed
     dense = statistics().observed
 
     order = np.lexsort(np.column_stack([held.cells, held.counts.toarray()]).T[::-1])
@@ -84,7 +99,9 @@ def test_sparse_counts_give_the_same_histogram_as_dense_ones() -> None:
 
 def test_sparse_and_dense_statistics_merge() -> None:
     half = np.arange(300) < 150
-    left = CellStatistics.from_items(PREDICTIONS[half], sparse.csr_array(COUNTS[half]), CELLS[half], PARTITION.layout_)
+    left = CellStatistics.from_items(
+        PREDICTIONS[half], sparse.csr_array(COUNTS[half]), CELLS[half], PARTITION.layout_
+    )
 
     assert (left + statistics(~half)).n_labels.tolist() == statistics().n_labels.tolist()
 
@@ -117,13 +134,18 @@ def test_statistics_of_different_partitions_do_not_merge() -> None:
 
 
 def test_predictions_and_counts_must_describe_the_same_items() -> None:
-    with pytest.raises(ValueError, match="`probabilities` and `counts` must describe the same items, got 300 and 299"):
+    with pytest.raises(
+        ValueError,
+        match="`probabilities` and `counts` must describe the same items, got 300 and 299",
+    ):
         CellStatistics.from_items(PREDICTIONS, COUNTS[:-1], CELLS, PARTITION.layout_)
 
 
 def test_items_without_labels_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 1 label in each row, got 0 in row 2"):
-        CellStatistics.from_items(PREDICTIONS[:3], [[1, 0, 0, 0], [1, 0, 0, 0], [0] * 4], CELLS[:3], PARTITION.layout_)
+        CellStatistics.from_items(
+            PREDICTIONS[:3], [[1, 0, 0, 0], [1, 0, 0, 0], [0] * 4], CELLS[:3], PARTITION.layout_
+        )
 
 
 @pytest.mark.parametrize("largest", [3, 2**40])
@@ -135,7 +157,7 @@ def test_a_histogram_counts_equal_rows_in_sorted_order(largest: int) -> None:
     found = Histogram.of(cells, counts)
 
     expected = sorted(Counter(map(tuple, np.column_stack([cells, counts]).tolist())).items())
-    assert [(cell, *row) for cell, row in zip(found.cells.tolist(), found.counts.tolist(), strict=True)] == [
-        row for row, _ in expected
-    ]
+    assert [
+        (cell, *row) for cell, row in zip(found.cells.tolist(), found.counts.tolist(), strict=True)
+    ] == [row for row, _ in expected]
     assert found.multiplicity.tolist() == [times for _, times in expected]

@@ -14,14 +14,32 @@ PREDICTIONS = "item,ant,bee,cat\n1,0.2,0.3,0.5\n2,1,0,0\n"
 LABELS = "item,label\n1,ant\n1,bee\n2,cat\n"
 
 LABEL_TABLES = {
-    "too many columns": ("item,label\n1,ant\n2,bee,x\n", "labels.csv, line 3: Expected Number of Columns: 2 Found: 3"),
-    "too few columns": ("item,label\n1,ant\n2\n", "labels.csv, line 3: Expected Number of Columns: 2 Found: 1"),
-    "open quote": ('item,label\n1,"ant\n2,bee\n', "labels.csv, line 2: Value with unterminated quote found"),
+    "too many columns": (
+        "item,label\n1,ant\n2,bee,x\n",
+        "labels.csv, line 3: Expected Number of Columns: 2 Found: 3",
+    ),
+    "too few columns": (
+        "item,label\n1,ant\n2\n",
+        "labels.csv, line 3: Expected Number of Columns: 2 Found: 1",
+    ),
+    "open quote": (
+        'item,label\n1,"ant\n2,bee\n',
+        "labels.csv, line 2: Value with unterminated quote found",
+    ),
     "empty file": ("", "labels.csv must begin with the names of its columns, got an empty file."),
-    "repeated column": ("item,item\n1,2\n", "must have distinct names of columns, got 'item', 'item'."),
+    "repeated column": (
+        "item,item\n1,2\n",
+        "must have distinct names of columns, got 'item', 'item'.",
+    ),
     "missing column": ("item,choice\n1,ant\n", "must have a column 'label', got 'item', 'choice'."),
-    "other item": ("image,label\n1,ant\n", "must have the same name in both tables: rename it in one of them."),
-    "semicolons": ("item;label\n1;ant\n", "It is separated by semicolons: write it with commas, or with tabs as .tsv."),
+    "other item": (
+        "image,label\n1,ant\n",
+        "must have the same name in both tables: rename it in one of them.",
+    ),
+    "semicolons": (
+        "item;label\n1;ant\n",
+        "It is separated by semicolons: write it with commas, or with tabs as .tsv.",
+    ),
     "only a header": ("item,label\n", "must have at least one row"),
     "unknown label": (
         "item,label\n1,dog\n2,ant\n",
@@ -31,7 +49,10 @@ LABEL_TABLES = {
     "no labels": ("item,label\n1,ant\n", "--unlabelled drop"),
 }
 PREDICTION_TABLES = {
-    "text": (PREDICTIONS.replace("1,0,0", "1,x,0"), 'predictions.csv, line 3: Error when converting column "bee"'),
+    "text": (
+        PREDICTIONS.replace("1,0,0", "1,x,0"),
+        'predictions.csv, line 3: Error when converting column "bee"',
+    ),
     "column of text": (
         "item,ant,bee,cat,model\n1,0.2,0.3,0.5,v7\n2,1,0,0,v7\n",
         "predictions.csv must hold probabilities, got 'v7'. Columns taken as probabilities: ant, bee, cat, model. If "
@@ -46,8 +67,14 @@ PREDICTION_TABLES = {
         PREDICTIONS.replace("0.3", "0.299"),
         "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. Columns taken",
     ),
-    "logits": (PREDICTIONS.replace("0.3", "-0.3"), "Apply softmax if they are logits. Columns taken"),
-    "gap": (PREDICTIONS.replace("0.3", ""), "Column 'bee' of `probabilities` must have a value in each row"),
+    "logits": (
+        PREDICTIONS.replace("0.3", "-0.3"),
+        "Apply softmax if they are logits. Columns taken",
+    ),
+    "gap": (
+        PREDICTIONS.replace("0.3", ""),
+        "Column 'bee' of `probabilities` must have a value in each row",
+    ),
     "no predictions": ("item,ant,bee,cat\n1,0.2,0.3,0.5\n", "--unpredicted drop"),
     "repeated prediction": (PREDICTIONS + "2,0,1,0\n", "must have one row for each item"),
     "no probabilities": ("item\n1\n", "must have columns of probabilities besides 'item'."),
@@ -58,16 +85,28 @@ PREDICTION_TABLES = {
 }
 OPTIONS = {
     "one role": ("--probability-columns ant,item", "must have one role only."),
-    "number of classes": ("--classes ant,bee", "`probability_columns` must name a different column"),
-    "no lists": ("--probability-columns ant", "'0.2' can't be cast to the destination type DOUBLE[]"),
-    "partition": ("--partition random", "`--partition` must be one of top-label, uniform, got 'random'."),
+    "number of classes": (
+        "--classes ant,bee",
+        "`probability_columns` must name a different column",
+    ),
+    "no lists": (
+        "--probability-columns ant",
+        "'0.2' can't be cast to the destination type DOUBLE[]",
+    ),
+    "partition": (
+        "--partition random",
+        "`--partition` must be one of top-label, uniform, got 'random'.",
+    ),
     "cells": ("--n-cells 3", "`--cell` and `--n-cells` must be given together."),
     "slices": ("--n-slices 0", "`n_slices` must be an integer of at least 1, got 0."),
     "engine": ("--engine abacus", "`engine` must be 'duckdb' or 'spark', got 'abacus'."),
     "memory": ("--memory-limit much", "Memory must have a number"),
     "little memory": ("--memory-limit 1MB", "Raise --memory-limit."),
     "list": ("--classes [ant", "must be separated by commas or be JSON, got [ant"),
-    "empty list": ("--classes=", "A list must have at least one entry, got ''. Leave the option out instead."),
+    "empty list": (
+        "--classes=",
+        "A list must have at least one entry, got ''. Leave the option out instead.",
+    ),
     "empty JSON": ("--classes []", "A list must have at least one entry, got '[]'."),
 }
 
@@ -98,7 +137,9 @@ def test_a_bad_table_of_labels_is_said_in_one_line(run: Run, tmp_path: Path, cas
 
 
 @pytest.mark.parametrize("case", PREDICTION_TABLES)
-def test_a_bad_table_of_predictions_is_said_in_one_line(run: Run, tmp_path: Path, case: str) -> None:
+def test_a_bad_table_of_predictions_is_said_in_one_line(
+    run: Run, tmp_path: Path, case: str
+) -> None:
     predictions, message = PREDICTION_TABLES[case]
 
     assert message in fit_texts(run, tmp_path, LABELS, predictions)
@@ -111,9 +152,13 @@ def test_a_bad_option_is_said_in_one_line(run: Run, tmp_path: Path, case: str) -
     assert message in fit_texts(run, tmp_path, LABELS, PREDICTIONS, *options.split())
 
 
-def test_one_column_of_numbers_is_no_column_of_lists(run: Run, study: Study, tmp_path: Path) -> None:
+def test_one_column_of_numbers_is_no_column_of_lists(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
     files = [study / "model.hocal", study / "predictions.parquet"]
-    outcome = run("predict", *files, "--probability-columns", "ant", "-o", str(tmp_path / "out.csv"))
+    outcome = run(
+        "predict", *files, "--probability-columns", "ant", "-o", str(tmp_path / "out.csv")
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "must hold lists. Name the columns of all classes otherwise." in outcome.err
@@ -128,7 +173,9 @@ def test_neither_labels_nor_counts_is_an_error(run: Run, study: Study, tmp_path:
 
 
 def test_an_evaluation_without_labels_names_the_options(run: Run, study: Study) -> None:
-    outcome = run("evaluate", study / "model.hocal", study / "labels.csv", study / "predictions.csv")
+    outcome = run(
+        "evaluate", study / "model.hocal", study / "labels.csv", study / "predictions.csv"
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "Exactly one of --label and --count-columns must be given." in outcome.err
@@ -141,7 +188,14 @@ def test_every_command_names_the_columns_of_rounded_probabilities(
     (tmp_path / "p.csv").write_text("item,ant,bee,cat\n1,0.2,0.3,0.499\n0,0.2,0.3,0.5\n", "utf-8")
     predictions = str(tmp_path / "p.csv")
     arguments = {
-        "evaluate": [study / "labels.csv", predictions, "--label", "label", "--unpredicted", "drop"],
+        "evaluate": [
+            study / "labels.csv",
+            predictions,
+            "--label",
+            "label",
+            "--unpredicted",
+            "drop",
+        ],
         "predict": [predictions, "-o", str(tmp_path / "out.csv")],
         "report": [predictions, "--json"],
     }
@@ -155,7 +209,9 @@ def test_every_command_names_the_columns_of_rounded_probabilities(
 
 @pytest.mark.parametrize("rule", ["unlabelled", "unpredicted"])
 @pytest.mark.parametrize("command", ["fit", "evaluate"])
-def test_an_unknown_rule_for_items_is_refused(run: Run, study: Study, tmp_path: Path, command: str, rule: str) -> None:
+def test_an_unknown_rule_for_items_is_refused(
+    run: Run, study: Study, tmp_path: Path, command: str, rule: str
+) -> None:
     files = [study / "counts.csv", study / "predictions.csv"]
     model = [study / "model.hocal"] if command == "evaluate" else []
     output = ["-o", str(tmp_path / "m.hocal")] if command == "fit" else []
@@ -166,19 +222,31 @@ def test_an_unknown_rule_for_items_is_refused(run: Run, study: Study, tmp_path: 
     assert f"`{rule}` must be one of 'error', 'drop', got 'maybe'." in outcome.err
 
 
-def test_lists_of_another_length_than_the_classes_are_refused(run: Run, study: Study, tmp_path: Path) -> None:
+def test_lists_of_another_length_than_the_classes_are_refused(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
     files = [study / "labels.parquet", study / "lists.parquet"]
-    outcome = run("fit", *files, *LONG, "--classes", "ant,bee,cat,dog", "-o", str(tmp_path / "m.hocal"))
+    outcome = run(
+        "fit", *files, *LONG, "--classes", "ant,bee,cat,dog", "-o", str(tmp_path / "m.hocal")
+    )
 
     assert_one_line(outcome.code, outcome.err)
-    assert "Column 'p' must hold lists of 4 probabilities, one for each class, got 3." in outcome.err
+    assert (
+        "Column 'p' must hold lists of 4 probabilities, one for each class, got 3." in outcome.err
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("torn.csv.gz", "torn.csv.gz must be a table of text, got something else: Not a gzipped file"),
-        ("s3://bucket/labels.csv", "s3://bucket/labels.csv must be a file on this machine, or Parquet"),
+        (
+            "torn.csv.gz",
+            "torn.csv.gz must be a table of text, got something else: Not a gzipped file",
+        ),
+        (
+            "s3://bucket/labels.csv",
+            "s3://bucket/labels.csv must be a file on this machine, or Parquet",
+        ),
     ],
     ids=["gzip", "network"],
 )
@@ -195,7 +263,14 @@ def test_a_table_whose_first_line_cannot_be_read_is_named(
 
 def test_bytes_that_are_not_utf_8_are_located(run: Run, study: Study, tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(b"item,label\n1,ant\n2,\xe9t\xe9\n")
-    outcome = run("fit", str(tmp_path / "latin.csv"), study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+    outcome = run(
+        "fit",
+        str(tmp_path / "latin.csv"),
+        study / "predictions.csv",
+        *LONG,
+        "-o",
+        str(tmp_path / "m.hocal"),
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "latin.csv, line 3: Invalid unicode" in outcome.err
@@ -203,14 +278,23 @@ def test_bytes_that_are_not_utf_8_are_located(run: Run, study: Study, tmp_path: 
 
 @pytest.mark.parametrize("name", ["labels.xlsx", "labels.parquet.gz", "labels"])
 def test_other_endings_are_refused(run: Run, study: Study, tmp_path: Path, name: str) -> None:
-    outcome = run("fit", study / name, study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+    outcome = run(
+        "fit", study / name, study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal")
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert f"{name} must end in .csv, .tsv, .csv.gz, .tsv.gz or .parquet." in outcome.err
 
 
 def test_a_missing_file_is_named(run: Run, study: Study, tmp_path: Path) -> None:
-    outcome = run("fit", study / "absent-*.csv", study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal"))
+    outcome = run(
+        "fit",
+        study / "absent-*.csv",
+        study / "predictions.csv",
+        *LONG,
+        "-o",
+        str(tmp_path / "m.hocal"),
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "absent-*.csv" in outcome.err
@@ -220,7 +304,12 @@ def test_files_with_different_headers_are_refused(run: Run, study: Study, tmp_pa
     (tmp_path / "part-1.csv").write_text(LABELS, "utf-8")
     (tmp_path / "part-2.csv").write_text(LABELS.replace("item,label", "label,item"), "utf-8")
     outcome = run(
-        "fit", str(tmp_path / "part-*.csv"), study / "predictions.csv", *LONG, "-o", str(tmp_path / "m.hocal")
+        "fit",
+        str(tmp_path / "part-*.csv"),
+        study / "predictions.csv",
+        *LONG,
+        "-o",
+        str(tmp_path / "m.hocal"),
     )
 
     assert_one_line(outcome.code, outcome.err)
@@ -229,14 +318,24 @@ def test_files_with_different_headers_are_refused(run: Run, study: Study, tmp_pa
 
 def test_a_broken_parquet_file_is_one_line(run: Run, study: Study, tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_text("not parquet at all", "utf-8")
-    outcome = run("predict", study / "model.hocal", str(tmp_path / "bad.parquet"), "-o", str(tmp_path / "out.csv"))
+    outcome = run(
+        "predict",
+        study / "model.hocal",
+        str(tmp_path / "bad.parquet"),
+        "-o",
+        str(tmp_path / "out.csv"),
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "bad.parquet" in outcome.err
 
 
 def test_a_model_of_another_version_is_refused(run: Run, study: Study, tmp_path: Path) -> None:
-    save_file(load_file(study / "model.hocal"), tmp_path / "m.hocal", {"format": "hocal-calibrator", "version": "999"})
+    save_file(
+        load_file(study / "model.hocal"),
+        tmp_path / "m.hocal",
+        {"format": "hocal-calibrator", "version": "999"},
+    )
     files = [str(tmp_path / "m.hocal"), study / "predictions.csv"]
     outcome = run("predict", *files, "-o", str(tmp_path / "out.csv"))
 
@@ -245,17 +344,32 @@ def test_a_model_of_another_version_is_refused(run: Run, study: Study, tmp_path:
 
 
 @pytest.mark.parametrize("content", [b"", b"something else", None])
-def test_a_corrupt_model_is_refused(run: Run, study: Study, tmp_path: Path, content: bytes | None) -> None:
+def test_a_corrupt_model_is_refused(
+    run: Run, study: Study, tmp_path: Path, content: bytes | None
+) -> None:
     whole = Path(study / "model.hocal").read_bytes()
     (tmp_path / "m.hocal").write_bytes(whole[:-9] if content is None else content)
-    outcome = run("predict", str(tmp_path / "m.hocal"), study / "predictions.csv", "-o", str(tmp_path / "out.csv"))
+    outcome = run(
+        "predict",
+        str(tmp_path / "m.hocal"),
+        study / "predictions.csv",
+        "-o",
+        str(tmp_path / "out.csv"),
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "must name a complete file written by hocal.save" in outcome.err
 
 
 def test_a_missing_model_is_named(run: Run, study: Study, tmp_path: Path) -> None:
-    outcome = run("evaluate", study / "no.hocal", study / "labels.csv", study / "predictions.csv", "--label", "label")
+    outcome = run(
+        "evaluate",
+        study / "no.hocal",
+        study / "labels.csv",
+        study / "predictions.csv",
+        "--label",
+        "label",
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "no.hocal. Make one with `hocal fit`." in outcome.err
@@ -263,7 +377,9 @@ def test_a_missing_model_is_named(run: Run, study: Study, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("output", ["no folder/out.csv", "file/out.csv", ""])
-def test_an_output_that_cannot_be_written_is_named(run: Run, study: Study, tmp_path: Path, output: str) -> None:
+def test_an_output_that_cannot_be_written_is_named(
+    run: Run, study: Study, tmp_path: Path, output: str
+) -> None:
     (tmp_path / "file").touch()
     path = str(tmp_path / output) if output else f"{tmp_path}.csv"
     if not output:
@@ -275,7 +391,13 @@ def test_an_output_that_cannot_be_written_is_named(run: Run, study: Study, tmp_p
 
 
 def test_an_output_of_another_kind_is_refused(run: Run, study: Study, tmp_path: Path) -> None:
-    outcome = run("predict", study / "model.hocal", study / "predictions.csv", "-o", str(tmp_path / "out.xlsx"))
+    outcome = run(
+        "predict",
+        study / "model.hocal",
+        study / "predictions.csv",
+        "-o",
+        str(tmp_path / "out.xlsx"),
+    )
 
     assert_one_line(outcome.code, outcome.err)
     assert "out.xlsx must end in" in outcome.err
@@ -283,7 +405,13 @@ def test_an_output_of_another_kind_is_refused(run: Run, study: Study, tmp_path: 
 
 def test_an_existing_output_is_kept_unless_forced(run: Run, study: Study, tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("precious")
-    arguments = ["predict", study / "model.hocal", study / "predictions.csv", "-o", str(tmp_path / "out.csv")]
+    arguments = [
+        "predict",
+        study / "model.hocal",
+        study / "predictions.csv",
+        "-o",
+        str(tmp_path / "out.csv"),
+    ]
 
     refused, kept = run(*arguments), (tmp_path / "out.csv").read_text()
     forced = run(*arguments, "--force")

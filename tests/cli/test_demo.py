@@ -18,7 +18,9 @@ def test_demo_prints_its_tables_and_writes_a_page(run: Run, tmp_path: Path) -> N
 
 
 def test_demo_as_json_holds_the_numbers(run: Run, tmp_path: Path) -> None:
-    result = json.loads(run("demo", "--items", "300", "--json", "--output", str(tmp_path / "page.html")).out)
+    result = json.loads(
+        run("demo", "--items", "300", "--json", "--output", str(tmp_path / "page.html")).out
+    )
 
     assert len(result["estimates"]) == 6
     assert set(result["truth"]) == {"predictive", "aleatoric", "epistemic"}
@@ -36,13 +38,18 @@ def test_demo_does_not_replace_a_page_unasked(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("output", "message"),
-    [("page.pdf", "must end with .html, .md or .json"), ("absent/page.html", "No such file or directory: ")],
+    [
+        ("page.pdf", "must end with .html, .md or .json"),
+        ("absent/page.html", "No such file or directory: "),
+    ],
     ids=["ending", "folder"],
 )
 def test_demo_refuses_an_output_before_the_work(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, message: str
 ) -> None:
-    monkeypatch.setattr("hocal.cli.demonstration.demonstrate", lambda **_: pytest.fail("the work was done"))
+    monkeypatch.setattr(
+        "hocal.cli.demonstration.demonstrate", lambda **_: pytest.fail("the work was done")
+    )
     outcome = run("demo", "--output", str(tmp_path / output))
 
     assert outcome.code == 2

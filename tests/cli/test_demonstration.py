@@ -12,7 +12,9 @@ def shown() -> Demonstration:
     return demonstrate(n_items=2000, label_numbers=(2, 10))
 
 
-def test_hocal_is_closer_to_the_truth_than_the_papers_method_at_every_number_of_labels(shown: Demonstration) -> None:
+def test_hocal_is_closer_to_the_truth_than_the_papers_method_at_every_number_of_labels(
+    shown: Demonstration,
+) -> None:
     paper, ours = shown.estimates[::2], shown.estimates[1::2]
 
     for theirs, mine in zip(paper, ours, strict=True):
@@ -35,7 +37,9 @@ def test_the_report_shows_digits(shown: Demonstration) -> None:
 
 def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
     told: list[str] = []
-    first, second = (demonstrate(n_items=300, label_numbers=[3], progress=told.append) for _ in range(2))
+    first, second = (
+        demonstrate(n_items=300, label_numbers=[3], progress=told.append) for _ in range(2)
+    )
 
     assert first.estimates == second.estimates
     assert first.report.json() == second.report.json()
@@ -50,7 +54,10 @@ def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label_numbers": []}, "`label_numbers` must hold at least one number of labels, got none"),
+        (
+            {"label_numbers": []},
+            "`label_numbers` must hold at least one number of labels, got none",
+        ),
         ({"label_numbers": [2, 0]}, "`label_numbers` must be an integer of at least 1, got 0"),
         ({"random_state": None}, "`random_state` must be an integer of at least 0, got None"),
     ],

@@ -23,13 +23,17 @@ def test_numbers_are_those_of_python(run: Run, study: Study) -> None:
     calibrator = hocal.load(study / "model.hocal")
     p, counts = study.probabilities, study.counts
     error = calibrator.calibration_error(p, counts, k=2, n_resamples=5, random_state=0)
-    gap = hocal.aleatoric_error(calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p))
+    gap = hocal.aleatoric_error(
+        calibrator.decompose(p), counts, cells=calibrator.partition_.assign(p)
+    )
     lower, _ = calibrator.certify(0.9).interval("epistemic")
     measured = found["calibration_error"]
     assert (measured["mean"], measured["max"], measured["k"]) == (error.mean, error.max, 2)
     assert (measured["noise_floor"], measured["p_value"]) == (error.noise_floor, error.p_value)
     assert found["aleatoric_error"]["items"] == gap
-    assert [x for x in found["certificate"]["cells"]["epistemic_lower"] if x is not None] == lower[lower >= 0].tolist()
+    assert [x for x in found["certificate"]["cells"]["epistemic_lower"] if x is not None] == lower[
+        lower >= 0
+    ].tolist()
     assert (found["n_items"], found["certificate"]["confidence"]) == (120, 0.9)
 
 
@@ -44,8 +48,12 @@ def test_wide_tables_of_labels_give_the_same(run: Run, study: Study, labels: str
     wide = run("evaluate", *files, *columns, *OPTIONS, "--json").json
     long = run(*measure(study, "parquet", "--json")).json
 
-    assert wide["aleatoric_error"]["items"] == pytest.approx(long["aleatoric_error"]["items"], abs=1e-12)
-    assert wide["calibration_error"]["per_cell"] == pytest.approx(long["calibration_error"]["per_cell"], nan_ok=True)
+    assert wide["aleatoric_error"]["items"] == pytest.approx(
+        long["aleatoric_error"]["items"], abs=1e-12
+    )
+    assert wide["calibration_error"]["per_cell"] == pytest.approx(
+        long["calibration_error"]["per_cell"], nan_ok=True
+    )
 
 
 def test_people_get_two_tables(run: Run, study: Study) -> None:
@@ -58,11 +66,16 @@ def test_people_get_two_tables(run: Run, study: Study) -> None:
 
 def test_cells_have_the_names_of_the_report(run: Run, study: Study) -> None:
     assert "  ant, 50 to 100%\n" in run(*measure(study, "csv")).out
-    assert run(*measure(study, "csv", "--json")).json["certificate"]["cells"]["name"][1] == "ant, 50 to 100%"
+    assert (
+        run(*measure(study, "csv", "--json")).json["certificate"]["cells"]["name"][1]
+        == "ant, 50 to 100%"
+    )
 
 
 @pytest.mark.parametrize(("k", "said"), [("1", True), ("2", False)])
-def test_one_label_in_a_snapshot_tests_ordinary_calibration_only(run: Run, study: Study, k: str, said: bool) -> None:
+def test_one_label_in_a_snapshot_tests_ordinary_calibration_only(
+    run: Run, study: Study, k: str, said: bool
+) -> None:
     outcome = run(*measure(study, "csv", "--k", k))
 
     assert ("only ordinary calibration is tested" in outcome.out) == said
@@ -71,22 +84,32 @@ def test_one_label_in_a_snapshot_tests_ordinary_calibration_only(run: Run, study
 def test_predictions_of_a_column_of_lists_are_read(run: Run, study: Study) -> None:
     files = [study / "model.hocal", study / "labels.csv", study / "lists.parquet"]
 
-    outcome = run("evaluate", *files, "--label", "label", *OPTIONS, "--probability-columns", "p", "--json")
+    outcome = run(
+        "evaluate", *files, "--label", "label", *OPTIONS, "--probability-columns", "p", "--json"
+    )
 
     assert outcome.json["n_items"] == 120
 
 
 def test_given_cells_are_measured(run: Run, study: Study, tmp_path: Path) -> None:
     files = [study / "labels.parquet", study / "cells.parquet"]
-    run("fit", *files, *f"--item item --label label --cell cell --n-cells 3 -o {tmp_path}/m.hocal".split())
+    run(
+        "fit",
+        *files,
+        *f"--item item --label label --cell cell --n-cells 3 -o {tmp_path}/m.hocal".split(),
+    )
 
-    found = run("evaluate", str(tmp_path / "m.hocal"), *files, "--label", "label", *OPTIONS, "--json").json
+    found = run(
+        "evaluate", str(tmp_path / "m.hocal"), *files, "--label", "label", *OPTIONS, "--json"
+    ).json
 
     assert sum(found["calibration_error"]["n_items_per_cell"]) == 120
     assert len(found["calibration_error"]["per_cell"]) == 3
 
 
-@pytest.mark.parametrize(("table", "rule"), [("labels", "unlabelled"), ("predictions", "unpredicted")])
+@pytest.mark.parametrize(
+    ("table", "rule"), [("labels", "unlabelled"), ("predictions", "unpredicted")]
+)
 def test_items_of_one_table_only_are_dropped_on_request(
     run: Run, study: Study, tmp_path: Path, table: str, rule: str
 ) -> None:
@@ -94,7 +117,8 @@ def test_items_of_one_table_only_are_dropped_on_request(
     kept = 1 + 100 * (3 if table == "labels" else 1)
     (tmp_path / f"{table}.csv").write_text("".join(lines[:kept]), "utf-8")
     files = [
-        str(tmp_path / f"{name}.csv") if name == table else study / f"{name}.csv" for name in ("labels", "predictions")
+        str(tmp_path / f"{name}.csv") if name == table else study / f"{name}.csv"
+        for name in ("labels", "predictions")
     ]
     arguments = ["evaluate", study / "model.hocal", *files, "--label", "label", *OPTIONS, "--json"]
 
@@ -126,7 +150,9 @@ def test_columns_of_counts_must_match_the_classes(run: Run, study: Study) -> Non
     assert "must name one column for each of 3 classes, got 2" in outcome.err
 
 
-def test_few_labels_an_item_come_with_a_warning_about_the_aleatoric_error(run: Run, study: Study) -> None:
+def test_few_labels_an_item_come_with_a_warning_about_the_aleatoric_error(
+    run: Run, study: Study
+) -> None:
     outcome = run(*measure(study, "csv"))
 
     assert "So few labels an item (3) make the observed entropies far too low" in outcome.out

@@ -43,28 +43,67 @@ def assert_same_model(path: Path | str, expected: hocal.SnapshotCalibrator) -> N
         ("labels.csv", "predictions.parquet", LONG),
         ("labels.parquet", "predictions.csv", f"{LONG} --annotator annotator"),
         ("label?.parquet", "predictions.parquet", LONG),
-        ("labels.parquet", "lists.parquet", f"{LONG} --probability-columns p --classes ant,bee,cat"),
+        (
+            "labels.parquet",
+            "lists.parquet",
+            f"{LONG} --probability-columns p --classes ant,bee,cat",
+        ),
         (
             "wide.csv",
             "predictions.csv",
             '--item item --n-slices 2 --label ["person\\u00200","person\\u00201","person\\u00202"]',
         ),
-        ("counts.parquet", "predictions.parquet", "--item item --n-slices 2 --count-columns ant,bee,cat"),
-        ("counts.csv", "predictions.parquet", "--item item --n-slices 2 --count-columns ant,bee,cat"),
+        (
+            "counts.parquet",
+            "predictions.parquet",
+            "--item item --n-slices 2 --count-columns ant,bee,cat",
+        ),
+        (
+            "counts.csv",
+            "predictions.parquet",
+            "--item item --n-slices 2 --count-columns ant,bee,cat",
+        ),
     ],
-    ids=["parquet", "csv", "csv and parquet", "parquet and csv", "pattern", "lists", "wide", "counts", "csv counts"],
+    ids=[
+        "parquet",
+        "csv",
+        "csv and parquet",
+        "parquet and csv",
+        "pattern",
+        "lists",
+        "wide",
+        "counts",
+        "csv counts",
+    ],
 )
 def test_model_is_the_one_that_python_fits(
     run: Run, study: Study, tmp_path: Path, labels: str, predictions: str, options: str
 ) -> None:
-    outcome = run("fit", study / labels, study / predictions, *options.split(), "-o", str(tmp_path / "m.hocal"))
+    outcome = run(
+        "fit",
+        study / labels,
+        study / predictions,
+        *options.split(),
+        "-o",
+        str(tmp_path / "m.hocal"),
+    )
 
     assert outcome.code == 0, outcome.err
     assert_same_model(tmp_path / "m.hocal", in_python(study))
 
 
 def test_options_are_those_of_the_calibrator(run: Run, study: Study, tmp_path: Path) -> None:
-    run(*study.fit, "--method", "empirical", "--k", "2", "--panel-size", "5", "-o", str(tmp_path / "m.hocal"))
+    run(
+        *study.fit,
+        "--method",
+        "empirical",
+        "--k",
+        "2",
+        "--panel-size",
+        "5",
+        "-o",
+        str(tmp_path / "m.hocal"),
+    )
 
     assert_same_model(tmp_path / "m.hocal", in_python(study, method="empirical", k=2))
     assert hocal.load(tmp_path / "m.hocal").panel_size == 5
@@ -87,7 +126,9 @@ def test_cells_may_come_with_the_predictions(run: Run, study: Study, tmp_path: P
     assert_same_model(tmp_path / "m.hocal", expected)
 
 
-def test_a_compressed_file_without_a_header_takes_names(run: Run, study: Study, tmp_path: Path) -> None:
+def test_a_compressed_file_without_a_header_takes_names(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
     lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)[1:]
     (tmp_path / "raw.tsv.gz").write_bytes(gzip.compress("".join(lines).replace(",", "\t").encode()))
 
@@ -123,12 +164,16 @@ def test_summary_for_people_is_a_table(run: Run, study: Study, tmp_path: Path) -
     assert outcome.err == ""
 
 
-def test_people_read_words_and_units_where_machines_read_keys(run: Run, study: Study, tmp_path: Path) -> None:
+def test_people_read_words_and_units_where_machines_read_keys(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
     outcome = run(*study.fit, "-o", str(tmp_path / "m.hocal"))
 
     assert "fewest labels of an item" in outcome.out
     assert "aleatoric, nats" in outcome.out
-    assert not any("_" in line.split("│")[1] for line in outcome.out.splitlines() if line.startswith("│"))
+    assert not any(
+        "_" in line.split("│")[1] for line in outcome.out.splitlines() if line.startswith("│")
+    )
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "machines"])
@@ -171,7 +216,9 @@ def test_what_is_left_out_is_counted(
     rows = "item,ant,bee,cat\n" + "".join(f"{item},0.2,0.3,0.5\n" for item in (1, 2, 3, 5))
     (tmp_path / "labels.csv").write_text(labels, "utf-8")
     (tmp_path / "p.csv").write_text(rows, "utf-8")
-    rules = "--unknown drop --unlabelled drop --unpredicted drop --item item --method empirical --json"
+    rules = (
+        "--unknown drop --unlabelled drop --unpredicted drop --item item --method empirical --json"
+    )
 
     outcome = run(
         "fit", str(tmp_path / "labels.csv"), str(tmp_path / "p.csv"), *rules.split(), *options.split(),
@@ -200,7 +247,12 @@ def test_spark_gives_the_same_model(run: Run, study: Study, tmp_path: Path, spar
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_spark_reads_csv_without_a_header(run: Run, study: Study, tmp_path: Path, spark: Any) -> None:  # noqa: ARG001, F811
+def test_spark_reads_csv_without_a_header(
+    run: Run,
+    study: Study,
+    tmp_path: Path,
+    spark: Any,  # noqa: ARG001, F811
+) -> None:
     lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)[1:]
     (tmp_path / "raw.csv").write_text("".join(lines), "utf-8")
 
@@ -214,7 +266,12 @@ def test_spark_reads_csv_without_a_header(run: Run, study: Study, tmp_path: Path
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_missing_file_on_spark_is_one_line(run: Run, study: Study, tmp_path: Path, spark: Any) -> None:  # noqa: ARG001, F811
+def test_a_missing_file_on_spark_is_one_line(
+    run: Run,
+    study: Study,
+    tmp_path: Path,
+    spark: Any,  # noqa: ARG001, F811
+) -> None:
     outcome = run(
         "fit", str(tmp_path / "no.parquet"), study / "predictions.parquet", *LONG.split(), "--engine", "spark",
         "-o", str(tmp_path / "m.hocal"),
@@ -270,7 +327,9 @@ def test_an_array_of_fixed_size_is_a_list(run: Run, study: Study, tmp_path: Path
     parquet.write_table(pa.table({"item": np.arange(120), "p": lists}), tmp_path / "fixed.parquet")
     arguments = f"{LONG} --probability-columns p --classes ant,bee,cat -o {tmp_path}/m.hocal"
 
-    outcome = run("fit", study / "labels.parquet", str(tmp_path / "fixed.parquet"), *arguments.split())
+    outcome = run(
+        "fit", study / "labels.parquet", str(tmp_path / "fixed.parquet"), *arguments.split()
+    )
 
     assert outcome.code == 0, outcome.err
     assert_same_model(tmp_path / "m.hocal", in_python(study))
@@ -284,7 +343,9 @@ def test_a_local_spark_is_started_and_stopped(study: Study, tmp_path: Path) -> N
     code = "from hocal.cli import main; main()"
 
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments, "-o", str(tmp_path / "m.hocal")], capture_output=True, check=True
+        [sys.executable, "-c", code, *arguments, "-o", str(tmp_path / "m.hocal")],
+        capture_output=True,
+        check=True,
     )
 
     assert json.loads(done.stdout)["n_items"] == 120

@@ -18,7 +18,17 @@ from pyarrow import parquet
 from command_line import Run, Study
 from hocal.cli import main
 
-COMMANDS = ["fit", "predict", "evaluate", "check", "report", "plan", "data list", "data fetch", "demo"]
+COMMANDS = [
+    "fit",
+    "predict",
+    "evaluate",
+    "check",
+    "report",
+    "plan",
+    "data list",
+    "data fetch",
+    "demo",
+]
 START = "from hocal.cli import main; main()"
 SLOW = """
 import time
@@ -70,7 +80,17 @@ def test_a_wrong_option_ends_with_code_2(run: Run) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = {"numpy", "scipy", "sklearn", "duckdb", "pyarrow", "narwhals", "pandas", "pyspark", "matplotlib"}
+    heavy = {
+        "numpy",
+        "scipy",
+        "sklearn",
+        "duckdb",
+        "pyarrow",
+        "narwhals",
+        "pandas",
+        "pyspark",
+        "matplotlib",
+    }
     code = f"""
 import sys
 from hocal.cli import main
@@ -88,7 +108,9 @@ except SystemExit:
 def test_a_missing_extra_names_the_pip_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "duckdb" else object())
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "duckdb" else object()
+    )
     with pytest.raises(SystemExit, match="2"):
         main(["--help"])
 
@@ -107,7 +129,9 @@ def test_a_missing_spark_names_the_pip_command(
     assert 'pip install "hocal[spark]"' in outcome.err
 
 
-def test_a_mistake_in_the_code_is_not_called_bad_input(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_the_code_is_not_called_bad_input(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise KeyError("a mistake")
 
@@ -116,7 +140,9 @@ def test_a_mistake_in_the_code_is_not_called_bad_input(study: Study, monkeypatch
         main(["plan", "--k", "2", "--budget", "9", "--model", study / "model.hocal"])
 
 
-def test_ctrl_c_inside_a_query_ends_with_code_130(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_inside_a_query_ends_with_code_130(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """DuckDB reports an interrupt as a RuntimeError."""
 
     def stop(*_: object) -> None:
@@ -180,7 +206,13 @@ def on_a_terminal(code: str, *arguments: str, **environment: str) -> str:
 
 def test_a_terminal_shows_progress(study: Study, tmp_path: Path) -> None:
     at_once = "import hocal.cli.messages as messages\nmessages.DELAY = 0\n"
-    arguments = ["predict", study / "model.hocal", study / "predictions.parquet", "-o", str(tmp_path / "out.csv")]
+    arguments = [
+        "predict",
+        study / "model.hocal",
+        study / "predictions.parquet",
+        "-o",
+        str(tmp_path / "out.csv"),
+    ]
 
     shown = on_a_terminal(at_once + SLOW + START, *arguments)
 
@@ -198,15 +230,25 @@ def test_colours_are_for_terminals_without_no_color() -> None:
 
 
 def test_a_pipe_gets_neither_colours_nor_progress_nor_noise(study: Study, tmp_path: Path) -> None:
-    arguments = ["predict", study / "model.hocal", study / "predictions.parquet", "-o", str(tmp_path / "out.csv")]
+    arguments = [
+        "predict",
+        study / "model.hocal",
+        study / "predictions.parquet",
+        "-o",
+        str(tmp_path / "out.csv"),
+    ]
 
-    done = subprocess.run([sys.executable, "-c", START, *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", START, *arguments], capture_output=True, text=True, check=True
+    )
 
     assert done.stdout == f"120 items in {tmp_path / 'out.csv'}\n"
     assert done.stderr == ""
 
 
-def test_a_mistake_of_the_program_keeps_its_traceback(run: Run, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_the_program_keeps_its_traceback(
+    run: Run, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An import that fails inside the library is no bad input; one that names the pip command is."""
     monkeypatch.setitem(sys.modules, "hocal.calibration.persistence", None)
 

@@ -29,7 +29,9 @@ def test_check_reports_what_python_reports(run: Run, study: Study) -> None:
 
 @pytest.mark.parametrize("stamp", ["{}", "2024-05-01 10:00:{:02d}"], ids=["numbers", "dates"])
 def test_check_takes_the_time_from_a_csv_file(run: Run, tmp_path: Path, stamp: str) -> None:
-    rows = [f"{i % 20},{'yes' if i % 3 else 'no'},{i // 20},{stamp.format(i % 60)}" for i in range(60)]
+    rows = [
+        f"{i % 20},{'yes' if i % 3 else 'no'},{i // 20},{stamp.format(i % 60)}" for i in range(60)
+    ]
     (tmp_path / "labels.csv").write_text("\n".join(["item,label,who,when", *rows]), "utf-8")
 
     outcome = run(
@@ -59,7 +61,16 @@ def test_plan_tells_the_width_of_a_cell_of_a_model(run: Run, study: Study) -> No
     cell = int(model.statistics_.n_items.argmax())
 
     found = run(
-        "plan", "--k", "3", "--n-items", "200", "--model", study / "model.hocal", "--cell", str(cell), "--json"
+        "plan",
+        "--k",
+        "3",
+        "--n-items",
+        "200",
+        "--model",
+        study / "model.hocal",
+        "--cell",
+        str(cell),
+        "--json",
     ).json
 
     assert found["width"] == hocal.interval_width(200, k=3, mixture=model.cell_mixtures_[[cell]])
@@ -74,11 +85,23 @@ def test_plan_says_when_an_interval_says_nothing(run: Run, n_items: int, said: b
 
 
 def test_plan_splits_a_budget(run: Run, study: Study) -> None:
-    arguments = ["plan", "--k", "2,3", "--budget", "120", "--model", study / "model.hocal", "--n-simulations", "2"]
+    arguments = [
+        "plan",
+        "--k",
+        "2,3",
+        "--budget",
+        "120",
+        "--model",
+        study / "model.hocal",
+        "--n-simulations",
+        "2",
+    ]
 
     shown, found = run(*arguments), run(*arguments, "--json").json
 
-    expected = hocal.plan_budget(hocal.load(study / "model.hocal"), 120, k=[2, 3], n_simulations=2, random_state=0)
+    expected = hocal.plan_budget(
+        hocal.load(study / "model.hocal"), 120, k=[2, 3], n_simulations=2, random_state=0
+    )
     assert found["best"]["k"] == expected.best.k
     assert [row["error"] for row in found["splits"]] == [row.error for row in expected.rows]
     assert found["splits"][0]["width"] is None  # NaN is no JSON
@@ -89,18 +112,42 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
     ("options", "message"),
     [
         ("--k 2", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
-        ("--k 2 --width 0.1 --budget 9", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
+        (
+            "--k 2 --width 0.1 --budget 9",
+            "Exactly one of --width, --epsilon, --n-items and --budget must be given.",
+        ),
         ("--k 2 --budget 9", "`--budget` needs --model, a pilot study to simulate."),
-        ("--k 2,3 --width 0.1 --n-classes 2", "`--k` must be one number unless for --budget, got '2,3'."),
-        ("--k two --width 0.1 --n-classes 2", "`--k` must be whole numbers such as 5 or 2,3,5, got 'two'."),
-        ("--k 2 --width 0.1", "`--n-classes` or `--model` must be given, to know what is planned for."),
+        (
+            "--k 2,3 --width 0.1 --n-classes 2",
+            "`--k` must be one number unless for --budget, got '2,3'.",
+        ),
+        (
+            "--k two --width 0.1 --n-classes 2",
+            "`--k` must be whole numbers such as 5 or 2,3,5, got 'two'.",
+        ),
+        (
+            "--k 2 --width 0.1",
+            "`--n-classes` or `--model` must be given, to know what is planned for.",
+        ),
         (
             "--k 2 --width 0.1 --n-classes 2 --cell 0",
             "`--model` must be given with --cell, which is one of its cells, got 0.",
         ),
-        ("--k 2 --width 0.1 --model MODEL --cell 99", "`--cell` must choose a cell of the model, from 0 to 5, got 99."),
+        (
+            "--k 2 --width 0.1 --model MODEL --cell 99",
+            "`--cell` must choose a cell of the model, from 0 to 5, got 99.",
+        ),
     ],
-    ids=["nothing", "two", "no model", "two sizes", "text", "no classes", "cell of nothing", "cell"],
+    ids=[
+        "nothing",
+        "two",
+        "no model",
+        "two sizes",
+        "text",
+        "no classes",
+        "cell of nothing",
+        "cell",
+    ],
 )
 def test_plan_says_what_it_needs(run: Run, study: Study, options: str, message: str) -> None:
     outcome = run("plan", *options.replace("MODEL", study / "model.hocal").split())
@@ -117,7 +164,9 @@ def test_data_are_listed_with_licence_and_place(run: Run, tmp_path: Path) -> Non
     assert {"name", "path", "size", "licence", "downloadable", "location"} == set(files[0])
 
 
-def test_data_that_are_there_are_not_fetched_again(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_data_that_are_there_are_not_fetched_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / "crowd.csv"
     monkeypatch.setattr("hocal.datasets.fetch", lambda name, **_: [path] if name == "crowd" else [])
 

@@ -31,23 +31,35 @@ def read(path: Path | str) -> Any:
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv", "out.tsv", "out.csv.gz"])
 @pytest.mark.parametrize("source", ["predictions.parquet", "predictions.csv", "lists.parquet"])
-def test_numbers_are_those_of_python(run: Run, study: Study, tmp_path: Path, source: str, output: str) -> None:
+def test_numbers_are_those_of_python(
+    run: Run, study: Study, tmp_path: Path, source: str, output: str
+) -> None:
     columns = ["--probability-columns", "p"] if source == "lists.parquet" else []
-    outcome = run("predict", study / "model.hocal", study / source, *columns, "-o", str(tmp_path / output))
+    outcome = run(
+        "predict", study / "model.hocal", study / source, *columns, "-o", str(tmp_path / output)
+    )
 
     assert outcome.code == 0, outcome.err
     table, calibrator = read(tmp_path / output), hocal.load(study / "model.hocal")
-    parts, cells = calibrator.decompose(study.probabilities), calibrator.partition_.assign(study.probabilities)
+    parts, cells = (
+        calibrator.decompose(study.probabilities),
+        calibrator.partition_.assign(study.probabilities),
+    )
     assert [str(item) for item in table["item"]] == [str(item) for item in range(120)]
     assert (table["cell"] == cells).all()
     assert table["cell_name"][cells == 1].tolist() == ["ant, 50 to 100%"] * (cells == 1).sum()
-    assert table["top_class"].tolist() == np.array(CLASSES)[study.probabilities.argmax(axis=1)].tolist()
+    assert (
+        table["top_class"].tolist()
+        == np.array(CLASSES)[study.probabilities.argmax(axis=1)].tolist()
+    )
     for name in QUANTITIES:
         assert (table[name] == getattr(parts, name)).all()
 
 
 @pytest.mark.parametrize("entropy", ["shannon", "brier"])
-def test_intervals_are_those_of_the_cell(run: Run, study: Study, tmp_path: Path, entropy: str) -> None:
+def test_intervals_are_those_of_the_cell(
+    run: Run, study: Study, tmp_path: Path, entropy: str
+) -> None:
     options = f"--confidence 0.8 --simultaneous --entropy {entropy} -o {tmp_path}/out.parquet"
     run("predict", study / "model.hocal", study / "predictions.parquet", *options.split())
 
@@ -60,11 +72,19 @@ def test_intervals_are_those_of_the_cell(run: Run, study: Study, tmp_path: Path,
 
 
 def test_a_cell_without_calibration_items_has_no_interval(run: Run, tmp_path: Path) -> None:
-    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2)).fit([[0.9, 0.1]] * 3, [[2, 0]] * 3)
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2)).fit(
+        [[0.9, 0.1]] * 3, [[2, 0]] * 3
+    )
     hocal.save(calibrator, tmp_path / "m.hocal")
     (tmp_path / "p.csv").write_text("item,a,b\nx,0.9,0.1\ny,0.1,0.9\n", "utf-8")
 
-    run("predict", str(tmp_path / "m.hocal"), str(tmp_path / "p.csv"), "-o", str(tmp_path / "out.parquet"))
+    run(
+        "predict",
+        str(tmp_path / "m.hocal"),
+        str(tmp_path / "p.csv"),
+        "-o",
+        str(tmp_path / "out.parquet"),
+    )
 
     table = parquet.read_table(tmp_path / "out.parquet")
     assert [value is None for value in table["aleatoric_lower"].to_pylist()] == [False, True]
@@ -72,7 +92,9 @@ def test_a_cell_without_calibration_items_has_no_interval(run: Run, tmp_path: Pa
 
 
 def test_a_limit_of_zero_has_no_sign(run: Run, tmp_path: Path) -> None:
-    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2)).fit([[0.9, 0.1]] * 3, [[2, 0]] * 3)
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2)).fit(
+        [[0.9, 0.1]] * 3, [[2, 0]] * 3
+    )
     hocal.save(calibrator, tmp_path / "m.hocal")
     (tmp_path / "p.csv").write_text("item,a,b\nx,0.9,0.1\n", "utf-8")
     files = [str(tmp_path / "m.hocal"), str(tmp_path / "p.csv")]
@@ -100,23 +122,38 @@ def test_batches_do_not_change_the_result(
     monkeypatch.setattr(predict, "ROWS", 7)
     run(*arguments, str(tmp_path / "parts.parquet"))
 
-    assert parquet.read_table(tmp_path / "whole.parquet").equals(parquet.read_table(tmp_path / "parts.parquet"))
+    assert parquet.read_table(tmp_path / "whole.parquet").equals(
+        parquet.read_table(tmp_path / "parts.parquet")
+    )
 
 
 def test_cells_that_come_with_the_data_are_used(run: Run, study: Study, tmp_path: Path) -> None:
     options = f"--item item --label label --cell cell --n-cells 3 -o {tmp_path}/m.hocal"
     run("fit", study / "labels.parquet", study / "cells.parquet", *options.split())
 
-    run("predict", str(tmp_path / "m.hocal"), study / "cells.parquet", "-o", str(tmp_path / "out.parquet"))
+    run(
+        "predict",
+        str(tmp_path / "m.hocal"),
+        study / "cells.parquet",
+        "-o",
+        str(tmp_path / "out.parquet"),
+    )
 
     assert (read(tmp_path / "out.parquet")["cell"] == study.probabilities.argmax(axis=1)).all()
 
 
-def test_a_table_without_rows_gives_one_without_rows(run: Run, study: Study, tmp_path: Path) -> None:
+def test_a_table_without_rows_gives_one_without_rows(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
     (tmp_path / "none.csv").write_text("item,ant,bee,cat\n", "utf-8")
 
     outcome = run(
-        "predict", study / "model.hocal", str(tmp_path / "none.csv"), "--json", "-o", str(tmp_path / "out.parquet")
+        "predict",
+        study / "model.hocal",
+        str(tmp_path / "none.csv"),
+        "--json",
+        "-o",
+        str(tmp_path / "out.parquet"),
     )
 
     assert outcome.json["n_items"] == 0
@@ -124,7 +161,13 @@ def test_a_table_without_rows_gives_one_without_rows(run: Run, study: Study, tmp
 
 
 def test_items_keep_their_type_in_parquet(run: Run, study: Study, tmp_path: Path) -> None:
-    run("predict", study / "model.hocal", study / "predictions.parquet", "-o", str(tmp_path / "out.parquet"))
+    run(
+        "predict",
+        study / "model.hocal",
+        study / "predictions.parquet",
+        "-o",
+        str(tmp_path / "out.parquet"),
+    )
 
     assert parquet.read_schema(tmp_path / "out.parquet").field("item").type == pa.int64()
 
@@ -132,7 +175,13 @@ def test_items_keep_their_type_in_parquet(run: Run, study: Study, tmp_path: Path
 def test_items_of_a_csv_file_keep_their_zeros(run: Run, study: Study, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text('item,ant,bee,cat\n007,0.2,0.3,0.5\n"a, b",1,0,0\n', "utf-8")
 
-    run("predict", study / "model.hocal", str(tmp_path / "p.csv"), "-o", str(tmp_path / "out.parquet"))
+    run(
+        "predict",
+        study / "model.hocal",
+        str(tmp_path / "p.csv"),
+        "-o",
+        str(tmp_path / "out.parquet"),
+    )
 
     assert parquet.read_table(tmp_path / "out.parquet")["item"].to_pylist() == ["007", "a, b"]
 
@@ -152,7 +201,9 @@ def test_a_wrong_prediction_is_named_and_leaves_no_output(
 ) -> None:
     (tmp_path / "p.csv").write_text(f"item,ant,bee,cat\na,1,0,0\nb,{row}\nc,1,0,0\n", "utf-8")
 
-    outcome = run("predict", study / "model.hocal", str(tmp_path / "p.csv"), "-o", str(tmp_path / "out.csv"))
+    outcome = run(
+        "predict", study / "model.hocal", str(tmp_path / "p.csv"), "-o", str(tmp_path / "out.csv")
+    )
 
     assert outcome.code == 2
     assert message in outcome.err
@@ -196,7 +247,9 @@ def test_memory_does_not_grow_with_the_table(study: Study, tmp_path: Path) -> No
             f"{tmp_path}/o.parquet",
             "--force",
         ]
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+        )
         peaks.append(int(done.stderr.splitlines()[0]) / 1024)  # MB on Linux
 
     assert peaks[1] - peaks[0] < 200

@@ -36,7 +36,9 @@ def cifar10h(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_labels(folder / "calibration.parquet", counts[:N_CALIBRATION], 0)
     write_labels(folder / "test.parquet", counts[-N_TEST:], len(counts) - N_TEST)
     columns = {f"p{j}": p[:, j] for j in range(10)}
-    parquet.write_table(pa.table({"image": np.arange(len(p)), **columns}), folder / "softmax.parquet")
+    parquet.write_table(
+        pa.table({"image": np.arange(len(p)), **columns}), folder / "softmax.parquet"
+    )
     return folder
 
 
@@ -46,20 +48,34 @@ def test_cifar10h_gives_the_numbers_of_python(run: Run, cifar10h: Path, tmp_path
     options = ["--item", "image", "--label", "choice", "--classes", CLASSES, "--unlabelled", "drop"]
     fitted = run("fit", str(cifar10h / "calibration.parquet"), softmax, *options, "-o", model)
     predicted = run("predict", model, softmax, "-o", str(tmp_path / "out.parquet"))
-    measure = ["--label", "choice", "--k", "2", "--n-resamples", "2", "--unlabelled", "drop", "--json"]
+    measure = [
+        "--label",
+        "choice",
+        "--k",
+        "2",
+        "--n-resamples",
+        "2",
+        "--unlabelled",
+        "drop",
+        "--json",
+    ]
     found = run("evaluate", model, str(cifar10h / "test.parquet"), softmax, *measure).json
 
     counts = np.load(DATA / "cifar10h" / "cifar10h-counts.npy")
     p = np.load(DATA / "cifar10h" / "cifar10-test-softmax.npz")["resnet18"]
     calibrator = hocal.SnapshotCalibrator().fit(p[:N_CALIBRATION], counts[:N_CALIBRATION])
     parts, certificate = calibrator.decompose(p), calibrator.certify()
-    error = calibrator.calibration_error(p[-N_TEST:], counts[-N_TEST:], k=2, n_resamples=2, random_state=0)
+    error = calibrator.calibration_error(
+        p[-N_TEST:], counts[-N_TEST:], k=2, n_resamples=2, random_state=0
+    )
     table = parquet.read_table(tmp_path / "out.parquet")
     cells = table["cell"].to_numpy()
     assert (fitted.code, predicted.code) == (0, 0)
     for name, values in parts.as_dict().items():
         assert (table[name].to_numpy() == values).all()
-        assert np.array_equal(table[f"{name}_lower"].to_numpy(), certificate.interval(name)[0][cells], equal_nan=True)
+        assert np.array_equal(
+            table[f"{name}_lower"].to_numpy(), certificate.interval(name)[0][cells], equal_nan=True
+        )
     measured = found["calibration_error"]
     assert (measured["mean"], measured["noise_floor"]) == (error.mean, error.noise_floor)
     assert found["aleatoric_error"]["items"] == hocal.aleatoric_error(
@@ -67,7 +83,9 @@ def test_cifar10h_gives_the_numbers_of_python(run: Run, cifar10h: Path, tmp_path
     )
 
 
-@pytest.mark.parametrize(("name", "n_classes", "n_labels"), [("SP_amt", 2, 10_000), ("CF_amt", 5, 6030)])
+@pytest.mark.parametrize(
+    ("name", "n_classes", "n_labels"), [("SP_amt", 2, 10_000), ("CF_amt", 5, 6030)]
+)
 def test_raw_crowd_files_are_fitted_and_measured(
     run: Run, tmp_path: Path, name: str, n_classes: int, n_labels: int
 ) -> None:
@@ -79,8 +97,20 @@ def test_raw_crowd_files_are_fitted_and_measured(
     files = [str(raw), str(tmp_path / "p.parquet")]
     options = ["--label", "label", "--names", "worker,item,label,gold,seconds", "--json"]
 
-    fitted = run("fit", *files, "--item", "item", *options, "--n-slices", "2", "-o", str(tmp_path / "m.hocal"))
-    measured = run("evaluate", str(tmp_path / "m.hocal"), *files, *options, "--k", "2", "--n-resamples", "2")
+    fitted = run(
+        "fit",
+        *files,
+        "--item",
+        "item",
+        *options,
+        "--n-slices",
+        "2",
+        "-o",
+        str(tmp_path / "m.hocal"),
+    )
+    measured = run(
+        "evaluate", str(tmp_path / "m.hocal"), *files, *options, "--k", "2", "--n-resamples", "2"
+    )
 
     assert fitted.json["n_labels"] == n_labels
     assert measured.json["n_items"] == len(items)
@@ -91,7 +121,16 @@ def test_repeated_judgements_in_a_raw_crowd_file_are_found(run: Run, tmp_path: P
     items = sorted({line.split(",")[1] for line in raw.read_text("utf-8").splitlines()})
     columns = {str(j): np.full(len(items), 0.2) for j in range(5)}
     parquet.write_table(pa.table({"item": items, **columns}), tmp_path / "p.parquet")
-    options = ["--item", "item", "--label", "label", "--annotator", "worker", "-o", str(tmp_path / "m.hocal")]
+    options = [
+        "--item",
+        "item",
+        "--label",
+        "label",
+        "--annotator",
+        "worker",
+        "-o",
+        str(tmp_path / "m.hocal"),
+    ]
     options += ["--names", "worker,item,label,gold,seconds"]
 
     outcome = run("fit", str(raw), str(tmp_path / "p.parquet"), *options)

@@ -22,7 +22,9 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 DATA = Path(os.environ.get("HOCAL_DATA", "."))
 CROWD = ("crowd/CF_amt.csv", "crowd/SP_amt.csv")
-needs_data = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory")
+needs_data = pytest.mark.skipif(
+    "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
+)
 
 
 @pytest.fixture
@@ -46,10 +48,19 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "new" / "file.bin"
 
 
-def get(server: FileServer, target: Path, *, sha256: str = SHA256, timeout: float = 5.0, **options: object) -> None:
+def get(
+    server: FileServer,
+    target: Path,
+    *,
+    sha256: str = SHA256,
+    timeout: float = 5.0,
+    **options: object,
+) -> None:
     """Download the server's file with two quick further tries."""
     url = f"{server.url}/file.bin"
-    download(url, target, size=len(CONTENT), sha256=sha256, timeout=timeout, waits=(0, 0), **options)  # type: ignore[arg-type]
+    download(
+        url, target, size=len(CONTENT), sha256=sha256, timeout=timeout, waits=(0, 0), **options
+    )  # type: ignore[arg-type]
 
 
 def leave_part(target: Path, content: bytes) -> None:
@@ -58,7 +69,9 @@ def leave_part(target: Path, content: bytes) -> None:
     target.with_name("file.bin.part").write_bytes(content)
 
 
-def test_the_target_holds_what_was_served_and_nothing_is_beside_it(server: FileServer, target: Path) -> None:
+def test_the_target_holds_what_was_served_and_nothing_is_beside_it(
+    server: FileServer, target: Path
+) -> None:
     get(server, target)
 
     assert target.read_bytes() == CONTENT
@@ -85,7 +98,9 @@ def test_a_broken_connection_resumes_where_it_stopped(server: FileServer, target
     assert server.ranges == [None, f"bytes={HALF}-", f"bytes={HALF + HALF // 2}-"]
 
 
-def test_progress_of_a_resumed_download_starts_at_the_bytes_at_hand(server: FileServer, target: Path) -> None:
+def test_progress_of_a_resumed_download_starts_at_the_bytes_at_hand(
+    server: FileServer, target: Path
+) -> None:
     leave_part(target, CONTENT[:1000])
     seen: list[int] = []
 
@@ -106,13 +121,18 @@ def test_a_server_that_stops_sending_is_asked_again(server: FileServer, target: 
 def test_a_server_that_never_sends_in_time_is_given_up(server: FileServer, target: Path) -> None:
     server.manners = ["hang", "mute", "mute"]
 
-    with pytest.raises(DownloadError, match=r"file\.bin could not be downloaded: the server did not answer in time\."):
+    with pytest.raises(
+        DownloadError,
+        match=r"file\.bin could not be downloaded: the server did not answer in time\.",
+    ):
         get(server, target, timeout=0.1)
     assert target.with_name("file.bin.part").read_bytes() == CONTENT[:HALF]
 
 
 @pytest.mark.parametrize("status", ["500", "502", "503", "429"])
-def test_a_passing_error_of_the_server_is_waited_for(server: FileServer, target: Path, status: str) -> None:
+def test_a_passing_error_of_the_server_is_waited_for(
+    server: FileServer, target: Path, status: str
+) -> None:
     server.manners = [status, status]
 
     get(server, target)
@@ -120,11 +140,14 @@ def test_a_passing_error_of_the_server_is_waited_for(server: FileServer, target:
     assert target.read_bytes() == CONTENT
 
 
-def test_a_lasting_error_of_the_server_is_reported_after_all_tries(server: FileServer, target: Path) -> None:
+def test_a_lasting_error_of_the_server_is_reported_after_all_tries(
+    server: FileServer, target: Path
+) -> None:
     server.manners = ["500"] * 3
 
     with pytest.raises(
-        DownloadError, match=r"http://127.*/file\.bin could not be downloaded: HTTP 500 Internal Server"
+        DownloadError,
+        match=r"http://127.*/file\.bin could not be downloaded: HTTP 500 Internal Server",
     ):
         get(server, target)
     assert len(server.ranges) == 3
@@ -133,7 +156,9 @@ def test_a_lasting_error_of_the_server_is_reported_after_all_tries(server: FileS
 def test_a_missing_page_is_reported_at_once(server: FileServer, target: Path) -> None:
     server.manners = ["404"]
 
-    with pytest.raises(DownloadError, match=r"http://127.*/file\.bin could not be downloaded: HTTP 404 Not Found\."):
+    with pytest.raises(
+        DownloadError, match=r"http://127.*/file\.bin could not be downloaded: HTTP 404 Not Found\."
+    ):
         get(server, target)
     assert len(server.ranges) == 1
 
@@ -148,7 +173,9 @@ def test_redirects_are_followed_also_when_resuming(server: FileServer, target: P
 
 
 @pytest.mark.parametrize("manner", ["ignore the range", "416", "shifted", "unnumbered"])
-def test_a_server_that_cannot_resume_sends_the_whole(server: FileServer, target: Path, manner: str) -> None:
+def test_a_server_that_cannot_resume_sends_the_whole(
+    server: FileServer, target: Path, manner: str
+) -> None:
     leave_part(target, CONTENT[:1000])
     server.manners = [manner]
 
@@ -158,11 +185,15 @@ def test_a_server_that_cannot_resume_sends_the_whole(server: FileServer, target:
     assert server.ranges[0] == "bytes=1000-"
 
 
-def test_wrong_content_leaves_no_file_and_says_both_checksums(server: FileServer, target: Path) -> None:
+def test_wrong_content_leaves_no_file_and_says_both_checksums(
+    server: FileServer, target: Path
+) -> None:
     server.manners = ["corrupt"]
     got = hashlib.sha256(bytes(255 - byte for byte in CONTENT)).hexdigest()
 
-    with pytest.raises(DownloadError, match=f"has another content: expected sha256 {SHA256}, got {got}"):
+    with pytest.raises(
+        DownloadError, match=f"has another content: expected sha256 {SHA256}, got {got}"
+    ):
         get(server, target)
     assert os.listdir(target.parent) == []
     assert len(server.ranges) == 1
@@ -178,7 +209,9 @@ def test_wrong_content_leaves_the_old_file_as_it_was(server: FileServer, target:
     assert target.read_bytes() == b"old"
 
 
-def test_pieces_that_do_not_fit_are_dropped_and_the_whole_is_fetched_once(server: FileServer, target: Path) -> None:
+def test_pieces_that_do_not_fit_are_dropped_and_the_whole_is_fetched_once(
+    server: FileServer, target: Path
+) -> None:
     leave_part(target, b"x" * 1000)
 
     get(server, target)
@@ -187,7 +220,9 @@ def test_pieces_that_do_not_fit_are_dropped_and_the_whole_is_fetched_once(server
     assert server.ranges == ["bytes=1000-", None]
 
 
-def test_wrong_content_after_a_second_whole_download_is_reported(server: FileServer, target: Path) -> None:
+def test_wrong_content_after_a_second_whole_download_is_reported(
+    server: FileServer, target: Path
+) -> None:
     leave_part(target, CONTENT[:1000])
     server.manners = ["corrupt", "corrupt"]
 
@@ -196,18 +231,24 @@ def test_wrong_content_after_a_second_whole_download_is_reported(server: FileSer
     assert os.listdir(target.parent) == []
 
 
-def test_a_page_of_another_size_is_refused_before_it_is_read(server: FileServer, target: Path) -> None:
+def test_a_page_of_another_size_is_refused_before_it_is_read(
+    server: FileServer, target: Path
+) -> None:
     """What a network with a login page answers to everything."""
     server.manners = ["another size"]
 
-    with pytest.raises(DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, the server offers 27"):
+    with pytest.raises(
+        DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, the server offers 27"
+    ):
         get(server, target)
 
 
 def test_more_bytes_than_expected_are_refused(server: FileServer, target: Path) -> None:
     server.manners = ["more than announced"]
 
-    with pytest.raises(DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, got more"):
+    with pytest.raises(
+        DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, got more"
+    ):
         get(server, target)
     assert not target.exists()
 
@@ -229,7 +270,9 @@ def test_a_complete_part_needs_no_server(target: Path) -> None:
     assert target.read_bytes() == CONTENT
 
 
-def test_an_interrupt_leaves_a_part_and_the_next_download_goes_on_from_it(server: FileServer, target: Path) -> None:
+def test_an_interrupt_leaves_a_part_and_the_next_download_goes_on_from_it(
+    server: FileServer, target: Path
+) -> None:
     def interrupt(so_far: int, _: int) -> None:
         if so_far > HALF:
             raise KeyboardInterrupt
@@ -262,7 +305,9 @@ def test_two_downloads_at_once_do_not_disturb_each_other(server: FileServer, tar
     assert os.listdir(target.parent) == ["file.bin"]
 
 
-def test_a_killed_process_leaves_no_target_and_the_next_download_works(server: FileServer, target: Path) -> None:
+def test_a_killed_process_leaves_no_target_and_the_next_download_works(
+    server: FileServer, target: Path
+) -> None:
     code = f"""
 import os, signal
 from pathlib import Path
@@ -278,9 +323,14 @@ download({server.url + "/file.bin"!r}, Path({str(target)!r}), size={len(CONTENT)
     assert target.read_bytes() == CONTENT
 
 
-def test_parts_of_killed_processes_are_removed_after_a_day(server: FileServer, target: Path) -> None:
+def test_parts_of_killed_processes_are_removed_after_a_day(
+    server: FileServer, target: Path
+) -> None:
     target.parent.mkdir()
-    old, young = target.with_name("file.bin.00000000.part"), target.with_name("file.bin.11111111.part")
+    old, young = (
+        target.with_name("file.bin.00000000.part"),
+        target.with_name("file.bin.11111111.part"),
+    )
     for stray in (old, young):
         stray.write_bytes(b"stray")
     os.utime(old, (0, time.time() - 25 * 3600))
@@ -302,7 +352,9 @@ def test_an_unknown_server_is_reported_without_waiting(target: Path) -> None:
     """Names under .invalid never exist, so this is what a machine without a network sees."""
     started = time.perf_counter()
 
-    with pytest.raises(DownloadError, match=r"http://hocal\.invalid/file\.bin could not be downloaded"):
+    with pytest.raises(
+        DownloadError, match=r"http://hocal\.invalid/file\.bin could not be downloaded"
+    ):
         download("http://hocal.invalid/file.bin", target, size=1, sha256=SHA256, waits=(60,))
     assert time.perf_counter() - started < 30
 
@@ -364,14 +416,18 @@ def test_the_named_folder_comes_before_the_cache(monkeypatch: pytest.MonkeyPatch
 
 
 @needs_data
-def test_data_home_is_the_only_folder_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_data_home_is_the_only_folder_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("HOCAL_DATA", str(DATA))
 
     assert {file.location for file in list_files(data_home=tmp_path)} == {None}
     assert None not in {file.location for file in list_files()}
 
 
-def test_a_failed_download_gives_the_exact_instructions(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_gives_the_exact_instructions(
+    server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOCAL_MIRROR", server.url)
 
     with pytest.raises(DownloadError) as caught:
@@ -387,7 +443,9 @@ def test_a_failed_download_gives_the_exact_instructions(server: FileServer, monk
         assert part in str(caught.value)
 
 
-def test_a_file_that_cannot_be_downloaded_says_how_to_make_it_and_where_to_put_it(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_downloaded_says_how_to_make_it_and_where_to_put_it(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         fetch("chaosnli", data_home=tmp_path)
 
@@ -400,7 +458,9 @@ def test_a_file_that_cannot_be_downloaded_says_how_to_make_it_and_where_to_put_i
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["chaosnli", "cifar10_images", "cifar10_softmax", "ferplus_images"])
+@pytest.mark.parametrize(
+    "name", ["chaosnli", "cifar10_images", "cifar10_softmax", "ferplus_images"]
+)
 def test_every_file_to_make_by_hand_has_a_recipe(name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"numpy\.savez"):
         fetch(name)
@@ -410,7 +470,10 @@ def test_a_public_file_with_other_content_is_refused(tmp_path: Path) -> None:
     (tmp_path / "crowd").mkdir()
     (tmp_path / "crowd" / "CF_amt.csv").write_text("worker,1,0,0,9\n")
 
-    with pytest.raises(ValueError, match=r"must be the public file .* with 182225 bytes .* got 15 bytes .* Remove it"):
+    with pytest.raises(
+        ValueError,
+        match=r"must be the public file .* with 182225 bytes .* got 15 bytes .* Remove it",
+    ):
         fetch("crowd", data_home=tmp_path)
 
 
@@ -422,20 +485,28 @@ def test_an_unknown_data_set_is_refused() -> None:
 def test_a_data_folder_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOCAL_DATA", "/no/such/folder")
 
-    with pytest.raises(ValueError, match="`HOCAL_DATA` must name a folder that exists, got '/no/such/folder'"):
+    with pytest.raises(
+        ValueError, match="`HOCAL_DATA` must name a folder that exists, got '/no/such/folder'"
+    ):
         list_files()
 
 
 def test_a_mirror_that_is_no_web_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOCAL_MIRROR", "file:///etc")
 
-    with pytest.raises(ValueError, match="`HOCAL_MIRROR` must start with http:// or https://, got 'file:///etc'"):
+    with pytest.raises(
+        ValueError, match="`HOCAL_MIRROR` must start with http:// or https://, got 'file:///etc'"
+    ):
         fetch("crowd")
 
 
 @pytest.mark.parametrize(
     ("platform", "folder"),
-    [("linux", ".cache/hocal"), ("darwin", "Library/Caches/hocal"), ("win32", "AppData/Local/hocal")],
+    [
+        ("linux", ".cache/hocal"),
+        ("darwin", "Library/Caches/hocal"),
+        ("win32", "AppData/Local/hocal"),
+    ],
 )
 def test_the_cache_is_where_the_system_keeps_such_files(
     monkeypatch: pytest.MonkeyPatch, platform: str, folder: str
@@ -447,12 +518,17 @@ def test_the_cache_is_where_the_system_keeps_such_files(
     assert cache_folder() == Path.home() / folder
 
 
-def test_public_files_come_from_a_pinned_commit_of_their_own_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_files_come_from_a_pinned_commit_of_their_own_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[str] = []
     monkeypatch.setattr(_fetch, "download", lambda url, *_, **__: asked.append(url))
 
     for name in ("cifar10h", "crowd", "ferplus"):
         fetch(name)
 
-    assert all(re.match(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/", url) for url in asked)
+    assert all(
+        re.match(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/", url)
+        for url in asked
+    )
     assert len(asked) == 4

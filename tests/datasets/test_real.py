@@ -12,7 +12,9 @@ from hocal import datasets
 from hocal.datasets.real import CHAOSNLI_MODELS, CIFAR10_MODELS
 from hocal.uncertainty.entropy import get_entropy
 
-needs_data = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory")
+needs_data = pytest.mark.skipif(
+    "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
+)
 
 
 def mean_entropy(counts: np.ndarray) -> float:
@@ -72,23 +74,32 @@ def test_resnet18_agrees_with_the_majority_for_nearly_92_percent() -> None:
     predictions, people = datasets.load_cifar10_softmax("resnet18"), datasets.load_cifar10h().counts
 
     assert predictions.probabilities.dtype == np.float64
-    assert np.mean(predictions.probabilities.argmax(axis=1) == people.argmax(axis=1)) == pytest.approx(0.917, abs=5e-4)
+    assert np.mean(
+        predictions.probabilities.argmax(axis=1) == people.argmax(axis=1)
+    ) == pytest.approx(0.917, abs=5e-4)
 
 
 @needs_data
 def test_every_network_is_as_accurate_as_known() -> None:
     people = datasets.load_cifar10h().counts.argmax(axis=1)
     models = CIFAR10_MODELS
-    accuracies = [np.mean(datasets.load_cifar10_softmax(m).probabilities.argmax(axis=1) == people) for m in models]
+    accuracies = [
+        np.mean(datasets.load_cifar10_softmax(m).probabilities.argmax(axis=1) == people)
+        for m in models
+    ]
 
     assert len(models) == 14
     assert (min(accuracies), max(accuracies)) == pytest.approx((0.885, 0.935), abs=1e-3)
 
 
 def test_an_unknown_network_is_refused_before_any_file_is_looked_for() -> None:
-    with pytest.raises(ValueError, match=r"`model` must be one of 'densenet121', .*, got 'alexnet'"):
+    with pytest.raises(
+        ValueError, match=r"`model` must be one of 'densenet121', .*, got 'alexnet'"
+    ):
         datasets.load_cifar10_softmax("alexnet")
-    with pytest.raises(ValueError, match=r"`model` must be one of 'roberta-base_0', .*, got 'alexnet'"):
+    with pytest.raises(
+        ValueError, match=r"`model` must be one of 'roberta-base_0', .*, got 'alexnet'"
+    ):
         datasets.load_chaosnli("alexnet")
 
 
@@ -121,7 +132,9 @@ def test_decoding_without_pillow_names_the_command(monkeypatch: pytest.MonkeyPat
 
 
 @needs_data
-@pytest.mark.parametrize(("split", "n_items"), [("train", 28_561), ("valid", 3_579), ("test", 3_574)])
+@pytest.mark.parametrize(
+    ("split", "n_items"), [("train", 28_561), ("valid", 3_579), ("test", 3_574)]
+)
 def test_ferplus_splits_have_the_known_sizes(split: str, n_items: int) -> None:
     faces = datasets.load_ferplus(split)
 
@@ -168,9 +181,16 @@ def test_ferplus_images_of_other_rows_are_refused(tmp_path: Path) -> None:
     (tmp_path / "ferplus").mkdir()
     votes = "ferplus/fer2013new.csv"
     (tmp_path / votes).write_bytes((Path(os.environ["HOCAL_DATA"]) / votes).read_bytes())
-    np.savez(tmp_path / "ferplus" / "ferplus-test.npz", images=np.zeros((2, 48, 48), np.uint8), row=[0, 1])
+    np.savez(
+        tmp_path / "ferplus" / "ferplus-test.npz",
+        images=np.zeros((2, 48, 48), np.uint8),
+        row=[0, 1],
+    )
 
-    with pytest.raises(ValueError, match=r"`row` of .*ferplus-test\.npz must be the rows .* 3574 rows, 32298 to 35886"):
+    with pytest.raises(
+        ValueError,
+        match=r"`row` of .*ferplus-test\.npz must be the rows .* 3574 rows, 32298 to 35886",
+    ):
         datasets.load_ferplus("test", images=True, data_home=tmp_path)
 
 
@@ -201,7 +221,11 @@ def test_chaosnli_networks_are_as_accurate_as_known(model: str) -> None:
 def test_crowd_tables_have_the_known_sizes(name: str, rows: int, items: int, workers: int) -> None:
     crowd = datasets.load_crowd(name)
 
-    assert (len(crowd), len(np.unique(crowd.item)), len(np.unique(crowd.worker))) == (rows, items, workers)
+    assert (len(crowd), len(np.unique(crowd.item)), len(np.unique(crowd.worker))) == (
+        rows,
+        items,
+        workers,
+    )
     assert set(crowd.label) == set(crowd.gold) == set(range(len(crowd.classes)))
     assert crowd.seconds.min() == 1
 
@@ -228,8 +252,14 @@ def test_a_crowd_table_goes_to_any_dataframe_unchanged(backend: str) -> None:
 @pytest.mark.parametrize(
     ("load", "text"),
     [
-        (lambda: datasets.load_ferplus("dev"), "`split` must be one of 'train', 'valid', 'test', got 'dev'"),
-        (lambda: datasets.load_cifar10_images("dev"), "`split` must be one of 'test', 'train', got 'dev'"),
+        (
+            lambda: datasets.load_ferplus("dev"),
+            "`split` must be one of 'train', 'valid', 'test', got 'dev'",
+        ),
+        (
+            lambda: datasets.load_cifar10_images("dev"),
+            "`split` must be one of 'test', 'train', got 'dev'",
+        ),
         (lambda: datasets.load_crowd("MS"), "`name` must be one of 'CF_amt', 'SP_amt', got 'MS'"),
     ],
     ids=["ferplus", "images", "crowd"],
@@ -248,19 +278,29 @@ def home(tmp_path: Path) -> Path:
 def test_a_packed_file_without_an_array_is_refused(home: Path) -> None:
     np.savez(home / "chaosnli" / "chaosnli-snli.npz", uid=np.zeros(1514, str))
 
-    with pytest.raises(ValueError, match=r"chaosnli-snli\.npz` must hold an array 'counts', got 'uid'\."):
+    with pytest.raises(
+        ValueError, match=r"chaosnli-snli\.npz` must hold an array 'counts', got 'uid'\."
+    ):
         datasets.load_chaosnli(data_home=home)
 
 
 def test_a_packed_file_with_an_array_of_another_shape_is_refused(home: Path) -> None:
-    arrays = {"uid": np.zeros(1514, str), "counts": np.ones((1514, 2)), "logits_roberta-base_0": np.ones((1514, 3))}
+    arrays = {
+        "uid": np.zeros(1514, str),
+        "counts": np.ones((1514, 2)),
+        "logits_roberta-base_0": np.ones((1514, 3)),
+    }
     np.savez(home / "chaosnli" / "chaosnli-snli.npz", **arrays)  # type: ignore[arg-type]
 
-    with pytest.raises(ValueError, match=r"must hold `counts` with shape \(1514, 3\), got \(1514, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"must hold `counts` with shape \(1514, 3\), got \(1514, 2\)"
+    ):
         datasets.load_chaosnli(data_home=home)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 half of a file", b"text"], ids=["empty", "torn", "text"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 half of a file", b"text"], ids=["empty", "torn", "text"]
+)
 def test_a_packed_file_that_is_not_whole_is_refused(home: Path, content: bytes) -> None:
     (home / "chaosnli" / "chaosnli-snli.npz").write_bytes(content)
 
@@ -272,5 +312,7 @@ def test_a_packed_file_of_python_objects_is_refused(home: Path) -> None:
     """Unpickling would run whatever code the file holds."""
     np.savez(home / "chaosnli" / "chaosnli-snli.npz", uid=np.array([{}], dtype=object))
 
-    with pytest.raises(ValueError, match=r"chaosnli-snli\.npz` must be an \.npz file of plain arrays"):
+    with pytest.raises(
+        ValueError, match=r"chaosnli-snli\.npz` must be an \.npz file of plain arrays"
+    ):
         datasets.load_chaosnli(data_home=home)

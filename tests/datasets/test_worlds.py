@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.datasets import World, make_ambiguous_digits, make_binary_regression, make_mixture_world, make_xray
+from hocal.datasets import (
+    World,
+    make_ambiguous_digits,
+    make_binary_regression,
+    make_mixture_world,
+    make_xray,
+)
 
 WORLDS = {
     "xray ambiguous": lambda seed: make_xray(200, scenario="ambiguous", random_state=seed),
@@ -29,7 +35,13 @@ def test_a_seed_repeats_the_world(name: str) -> None:
 
 
 def test_parts_of_a_world_describe_the_same_items(world: World) -> None:
-    parts = (world.features, world.label_distributions, world.predictions, world.cells, world.mixtures)
+    parts = (
+        world.features,
+        world.label_distributions,
+        world.predictions,
+        world.cells,
+        world.mixtures,
+    )
 
     assert {len(part) for part in parts} == {200}
 
@@ -67,7 +79,9 @@ def test_xray_worlds_have_one_prediction_and_opposite_uncertainty() -> None:
 
 
 def test_half_of_the_clear_scans_are_positive() -> None:
-    assert make_xray(100, scenario="clear", random_state=0).label_distributions.mean(axis=0).tolist() == [0.5, 0.5]
+    assert make_xray(100, scenario="clear", random_state=0).label_distributions.mean(
+        axis=0
+    ).tolist() == [0.5, 0.5]
 
 
 def test_binary_regression_follows_the_formula() -> None:
@@ -75,7 +89,9 @@ def test_binary_regression_follows_the_formula() -> None:
     world = make_binary_regression(20_000, random_state=0)
     smallest = world.features[:, 0].argmin()
 
-    assert world.label_distributions[smallest, 1] == pytest.approx(0.5 + 0.48 / (1 + np.exp(-8)), abs=1e-3)
+    assert world.label_distributions[smallest, 1] == pytest.approx(
+        0.5 + 0.48 / (1 + np.exp(-8)), abs=1e-3
+    )
 
 
 def test_binary_regression_has_ignorance_only_where_the_function_is_fast() -> None:
@@ -96,14 +112,20 @@ def test_binary_regression_mixtures_are_the_truth_of_each_cell() -> None:
 
 def test_mixture_world_items_follow_the_mixtures_of_their_cells() -> None:
     world = make_mixture_world(50_000, 3, n_cells=2, random_state=0)
-    seen = np.array([world.label_distributions[world.cells == cell].mean(axis=0) for cell in (0, 1)])
+    seen = np.array(
+        [world.label_distributions[world.cells == cell].mean(axis=0) for cell in (0, 1)]
+    )
 
     np.testing.assert_allclose(seen[world.cells], world.predictions, atol=0.01)
 
 
 @pytest.mark.parametrize(("ambiguity", "share"), [(0.0, 0.0), (1.0, 0.6)])
-def test_ambiguity_moves_uncertainty_from_epistemic_to_aleatoric(ambiguity: float, share: float) -> None:
-    parts = hocal.decompose(make_mixture_world(100, 3, ambiguity=ambiguity, random_state=0).mixtures)
+def test_ambiguity_moves_uncertainty_from_epistemic_to_aleatoric(
+    ambiguity: float, share: float
+) -> None:
+    parts = hocal.decompose(
+        make_mixture_world(100, 3, ambiguity=ambiguity, random_state=0).mixtures
+    )
 
     assert parts.aleatoric.mean() / parts.predictive.mean() >= share
     assert ambiguity > 0 or parts.aleatoric.max() == 0
@@ -122,11 +144,16 @@ def test_features_tell_the_cells_apart_exactly_without_noise() -> None:
 
 
 def test_noise_spreads_the_features() -> None:
-    assert len(np.unique(make_mixture_world(500, 3, noise=0.1, random_state=0).features, axis=0)) == 500
+    assert (
+        len(np.unique(make_mixture_world(500, 3, noise=0.1, random_state=0).features, axis=0))
+        == 500
+    )
 
 
 def test_an_unknown_scenario_is_refused() -> None:
-    with pytest.raises(ValueError, match="`scenario` must be one of 'ambiguous', 'clear', got 'both'"):
+    with pytest.raises(
+        ValueError, match="`scenario` must be one of 'ambiguous', 'clear', got 'both'"
+    ):
         make_xray(10, scenario="both")
 
 
@@ -140,7 +167,9 @@ def test_blended_and_blurred_digits_are_ambiguous_and_clean_ones_are_not() -> No
 
 def test_the_student_of_digits_is_useful_but_weak() -> None:
     world = make_ambiguous_digits(2000, random_state=0)
-    agreement = (world.predictions.argmax(axis=1) == world.label_distributions.argmax(axis=1)).mean()
+    agreement = (
+        world.predictions.argmax(axis=1) == world.label_distributions.argmax(axis=1)
+    ).mean()
 
     assert 0.7 < agreement < 0.9
 
@@ -153,5 +182,7 @@ def test_pixels_of_digits_lie_between_zero_and_one() -> None:
 
 
 def test_numbers_of_labels_are_one_or_one_an_item() -> None:
-    with pytest.raises(ValueError, match=r"`k` must be one number, or one for each of 5 items, got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"`k` must be one number, or one for each of 5 items, got shape \(2,\)"
+    ):
         make_xray(5).draw([1, 2])

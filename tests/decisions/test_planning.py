@@ -21,7 +21,9 @@ TERNARY = Mixtures.from_dirichlet([[0.3, 0.3, 0.3]])
 WORLD = Mixtures.from_dirichlet([[2, 1, 0.5], [0.3, 0.3, 0.3], [0.2, 5, 1], [4, 4, 4]])
 
 
-def certified_width(mixture: Mixtures, n_items: int, k: int, entropy: str, *, n_cells: int = 8) -> float:
+def certified_width(
+    mixture: Mixtures, n_items: int, k: int, entropy: str, *, n_cells: int = 8
+) -> float:
     """Return the mean width in cells with the same mixture, from labels really drawn."""
     generator, n_classes = np.random.default_rng(0), mixture.n_classes
     cells = np.repeat(np.arange(n_cells), n_items)
@@ -41,7 +43,9 @@ def pilot_study(method: Any) -> SnapshotCalibrator:
     truth = np.clip(first + generator.normal(0, 0.1, 600), 0.01, 0.99)
     counts = draw_labels(np.column_stack([truth, 1 - truth]), 4, random_state=generator)
     partition = hocal.UniformPartition(n_bins=4)
-    return SnapshotCalibrator(partition, method=method).fit(np.column_stack([first, 1 - first]), counts)
+    return SnapshotCalibrator(partition, method=method).fit(
+        np.column_stack([first, 1 - first]), counts
+    )
 
 
 def test_binary_epsilon_of_a_tenth_needs_738_items() -> None:
@@ -52,17 +56,25 @@ def test_binary_epsilon_of_a_tenth_needs_738_items() -> None:
 def test_items_for_epsilon_are_the_inverse_of_the_bound() -> None:
     n_items = items_needed(k=3, epsilon=0.2, n_classes=4, confidence=0.9)
 
-    assert epsilon_bound(n_items, 0.1, 3, 4).value <= 0.2 < epsilon_bound(n_items - 1, 0.1, 3, 4).value
+    assert (
+        epsilon_bound(n_items, 0.1, 3, 4).value <= 0.2 < epsilon_bound(n_items - 1, 0.1, 3, 4).value
+    )
 
 
 def test_a_mixture_tells_the_number_of_classes() -> None:
-    assert items_needed(k=2, epsilon=0.1, mixture=TERNARY) == items_needed(k=2, epsilon=0.1, n_classes=3)
+    assert items_needed(k=2, epsilon=0.1, mixture=TERNARY) == items_needed(
+        k=2, epsilon=0.1, n_classes=3
+    )
 
 
-@pytest.mark.parametrize("options", [{"mixture": TERNARY}, {"n_classes": 3}], ids=["assumed", "worst case"])
+@pytest.mark.parametrize(
+    "options", [{"mixture": TERNARY}, {"n_classes": 3}], ids=["assumed", "worst case"]
+)
 @pytest.mark.parametrize("entropy", ["shannon", "brier"])
 def test_more_items_give_a_narrower_interval(options: dict[str, Any], entropy: str) -> None:
-    widths = [interval_width(n, k=5, entropy=entropy, **options) for n in (50, 200, 1000, 5000, 50_000)]
+    widths = [
+        interval_width(n, k=5, entropy=entropy, **options) for n in (50, 200, 1000, 5000, 50_000)
+    ]
 
     assert (np.diff(widths) < 0).all()
 
@@ -74,16 +86,24 @@ def test_more_labels_give_a_narrower_interval() -> None:
 
 
 def test_more_confidence_gives_a_wider_interval() -> None:
-    assert interval_width(300, k=3, mixture=BINARY, confidence=0.99) > interval_width(300, k=3, mixture=BINARY)
+    assert interval_width(300, k=3, mixture=BINARY, confidence=0.99) > interval_width(
+        300, k=3, mixture=BINARY
+    )
 
 
 def test_a_narrower_interval_needs_more_items() -> None:
-    assert items_needed(k=5, width=0.2, mixture=BINARY) > items_needed(k=5, width=0.4, mixture=BINARY)
+    assert items_needed(k=5, width=0.2, mixture=BINARY) > items_needed(
+        k=5, width=0.4, mixture=BINARY
+    )
 
 
-@pytest.mark.parametrize("options", [{"mixture": BINARY}, {"n_classes": 2}], ids=["assumed", "worst case"])
+@pytest.mark.parametrize(
+    "options", [{"mixture": BINARY}, {"n_classes": 2}], ids=["assumed", "worst case"]
+)
 @pytest.mark.parametrize(("entropy", "width"), [("shannon", 0.3), ("brier", 0.1)])
-def test_items_needed_and_interval_width_are_inverse(options: dict[str, Any], entropy: str, width: float) -> None:
+def test_items_needed_and_interval_width_are_inverse(
+    options: dict[str, Any], entropy: str, width: float
+) -> None:
     options = {"k": 4, "entropy": entropy, **options}
     n_items = items_needed(width=width, **options)
 
@@ -100,8 +120,12 @@ def test_certificates_are_as_wide_as_foretold(mixture: Mixtures, k: int, entropy
 
 
 @pytest.mark.parametrize("entropy", ["shannon", "brier"])
-@pytest.mark.parametrize("atoms", [[[0.5, 0.5]], [[1.0, 0.0]], [[0.9, 0.1]], [[0.5, 0.5], [1.0, 0.0]]])
-def test_no_cell_on_its_own_is_wider_than_the_worst_case(atoms: list[list[float]], entropy: str) -> None:
+@pytest.mark.parametrize(
+    "atoms", [[[0.5, 0.5]], [[1.0, 0.0]], [[0.9, 0.1]], [[0.5, 0.5], [1.0, 0.0]]]
+)
+def test_no_cell_on_its_own_is_wider_than_the_worst_case(
+    atoms: list[list[float]], entropy: str
+) -> None:
     width = certified_width(Mixtures.from_ensemble([atoms]), 400, 5, entropy, n_cells=1)
 
     assert width <= interval_width(400, k=5, n_classes=2, entropy=entropy)
@@ -120,17 +144,23 @@ def test_too_many_snapshots_to_list_are_drawn_instead() -> None:
     """1.8 million snapshots of 25 labels in 7 classes are no obstacle."""
     mixture = Mixtures.from_dirichlet([[0.2] * 7])
 
-    assert 0 < interval_width(1000, k=25, mixture=mixture) < interval_width(1000, k=5, mixture=mixture)
+    assert (
+        0 < interval_width(1000, k=25, mixture=mixture) < interval_width(1000, k=5, mixture=mixture)
+    )
 
 
 def test_a_mixture_out_of_many_is_read_alone() -> None:
     alone = Mixtures.from_dirichlet([[0.3, 0.3, 0.3]])
 
-    assert interval_width(200, k=3, mixture=WORLD[1]) == pytest.approx(interval_width(200, k=3, mixture=alone))
+    assert interval_width(200, k=3, mixture=WORLD[1]) == pytest.approx(
+        interval_width(200, k=3, mixture=alone)
+    )
 
 
 def test_an_unreachable_width_names_the_labels_that_would_do() -> None:
-    with pytest.raises(ValueError, match=r"`width` must exceed 0\.\d+, what is left open by k=2 labels") as caught:
+    with pytest.raises(
+        ValueError, match=r"`width` must exceed 0\.\d+, what is left open by k=2 labels"
+    ) as caught:
         items_needed(k=2, width=0.05, mixture=BINARY)
 
     named = re.search(r"Give k=(\d+) labels an item", str(caught.value))
@@ -146,18 +176,33 @@ def test_a_width_that_no_number_of_labels_reaches_says_so() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 2, "n_classes": 2}, "`epsilon` or `width` must be given, and not both, got None and None"),
+        (
+            {"k": 2, "n_classes": 2},
+            "`epsilon` or `width` must be given, and not both, got None and None",
+        ),
         ({"k": 2, "n_classes": 2, "epsilon": 0.1, "width": 0.1}, "and not both, got 0.1 and 0.1"),
         ({"k": 2, "width": 0.1}, "`n_classes` or `mixture` must be given"),
-        ({"k": 2, "width": 0.1, "mixture": WORLD}, "`mixture` must be Mixtures of one item, got Mixtures\\(4 items"),
+        (
+            {"k": 2, "width": 0.1, "mixture": WORLD},
+            "`mixture` must be Mixtures of one item, got Mixtures\\(4 items",
+        ),
         (
             {"k": 2, "width": 0.1, "mixture": BINARY, "n_classes": 3},
             "`n_classes` must be that of the mixture, 2, got 3",
         ),
         ({"k": 0, "width": 0.1, "n_classes": 2}, "`k` must be an integer of at least 1, got 0"),
-        ({"k": 2, "width": 0.0, "n_classes": 2}, "`width` must be a number greater than 0, got 0.0"),
-        ({"k": 2, "width": 0.1, "n_classes": 2, "confidence": 1}, "`confidence` must lie strictly between 0 and 1"),
-        ({"k": 2, "width": 0.1, "n_classes": 2, "entropy": "tsallis"}, "`entropy` must be one of 'shannon', 'brier'"),
+        (
+            {"k": 2, "width": 0.0, "n_classes": 2},
+            "`width` must be a number greater than 0, got 0.0",
+        ),
+        (
+            {"k": 2, "width": 0.1, "n_classes": 2, "confidence": 1},
+            "`confidence` must lie strictly between 0 and 1",
+        ),
+        (
+            {"k": 2, "width": 0.1, "n_classes": 2, "entropy": "tsallis"},
+            "`entropy` must be one of 'shannon', 'brier'",
+        ),
     ],
 )
 def test_items_needed_refuses(options: dict[str, Any], message: str) -> None:
@@ -178,14 +223,19 @@ def test_one_label_an_item_makes_the_empirical_error_the_mean_entropy() -> None:
 
 
 def test_empirical_error_falls_with_labels_an_item() -> None:
-    plan = plan_budget(WORLD, 4000, k=(1, 2, 3, 5, 10), method="empirical", n_simulations=5, random_state=0)
+    plan = plan_budget(
+        WORLD, 4000, k=(1, 2, 3, 5, 10), method="empirical", n_simulations=5, random_state=0
+    )
 
     assert (np.diff(plan.as_dict()["error"]) < 0).all()
 
 
 def test_deconvolution_needs_fewer_labels_an_item_than_the_empirical_method() -> None:
     options: dict[str, Any] = {"k": (2, 5, 20), "n_simulations": 8, "random_state": 0}
-    best = {name: plan_budget(WORLD, 2000, method=name, **options).best for name in ("deconvolved", "empirical")}
+    best = {
+        name: plan_budget(WORLD, 2000, method=name, **options).best
+        for name in ("deconvolved", "empirical")
+    }
 
     assert best["deconvolved"].k < best["empirical"].k
 
@@ -200,7 +250,9 @@ def test_a_large_budget_leaves_the_bias_of_the_empirical_method() -> None:
 
 def test_standard_error_falls_with_simulations() -> None:
     few, many = (
-        plan_budget(WORLD, 300, k=3, method="empirical", n_simulations=n, random_state=0).best.standard_error
+        plan_budget(
+            WORLD, 300, k=3, method="empirical", n_simulations=n, random_state=0
+        ).best.standard_error
         for n in (10, 160)
     )
 
@@ -222,7 +274,9 @@ def test_a_fitted_calibrator_is_a_world(method: Any) -> None:
     n_items = calibrator.statistics_.n_items
     aleatoric = hocal.decompose(calibrator.cell_mixtures_).aleatoric
 
-    row = plan_budget(calibrator, 300, k=1, method="empirical", n_simulations=2, random_state=0).best
+    row = plan_budget(
+        calibrator, 300, k=1, method="empirical", n_simulations=2, random_state=0
+    ).best
     assert row.error == pytest.approx(n_items @ aleatoric / n_items.sum())
 
 
@@ -235,14 +289,18 @@ def test_planning_leaves_the_calibrator_as_it_was() -> None:
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
-    first, second = (plan_budget(WORLD, 500, k=(2, 5), n_simulations=2, random_state=7) for _ in range(2))
+    first, second = (
+        plan_budget(WORLD, 500, k=(2, 5), n_simulations=2, random_state=7) for _ in range(2)
+    )
 
     assert repr(first) == repr(second)
 
 
 def test_width_is_foretold_on_request() -> None:
     world = TERNARY[[0, 0]]
-    row = plan_budget(world, 2000, k=2, method="empirical", n_simulations=2, confidence=0.95, random_state=0).best
+    row = plan_budget(
+        world, 2000, k=2, method="empirical", n_simulations=2, confidence=0.95, random_state=0
+    ).best
 
     assert row.width == pytest.approx(interval_width(1000, k=2, mixture=TERNARY), rel=0.15)
 
@@ -272,19 +330,51 @@ def test_frame_has_a_row_for_each_split(plan: BudgetPlan) -> None:
 @pytest.mark.parametrize(
     ("world", "budget", "options", "message"),
     [
-        ([[0.5, 0.5]], 100, {}, "`world` must be a SnapshotCalibrator or Mixtures without empty ones, got \\[\\["),
-        (Mixtures.from_snapshots([[1, 1]], [0], n_cells=2).stored(), 100, {}, "`world` must be .* without empty ones"),
+        (
+            [[0.5, 0.5]],
+            100,
+            {},
+            "`world` must be a SnapshotCalibrator or Mixtures without empty ones, got \\[\\[",
+        ),
+        (
+            Mixtures.from_snapshots([[1, 1]], [0], n_cells=2).stored(),
+            100,
+            {},
+            "`world` must be .* without empty ones",
+        ),
         (SnapshotCalibrator(), 100, {}, "`world` must be fitted"),
         (WORLD, 0, {}, "`budget` must be an integer of at least 1, got 0"),
-        (WORLD, 4, {"k": (2, 5)}, "`k` must be an integer from 1 to 4, got .*5.* It may not exceed the budget"),
+        (
+            WORLD,
+            4,
+            {"k": (2, 5)},
+            "`k` must be an integer from 1 to 4, got .*5.* It may not exceed the budget",
+        ),
         (WORLD, 100, {"k": ()}, "`k` must hold at least one number of labels an item, got none"),
-        (WORLD, 100, {"n_simulations": 1}, "`n_simulations` must be an integer of at least 2, got 1"),
-        (WORLD, 100, {"method": "guess"}, "`method` must be one of 'deconvolved', 'empirical', got 'guess'"),
+        (
+            WORLD,
+            100,
+            {"n_simulations": 1},
+            "`n_simulations` must be an integer of at least 2, got 1",
+        ),
+        (
+            WORLD,
+            100,
+            {"method": "guess"},
+            "`method` must be one of 'deconvolved', 'empirical', got 'guess'",
+        ),
         (WORLD, 100, {"confidence": 95}, "`confidence` must lie strictly between 0 and 1, got 95"),
-        (WORLD, 100, {"entropy": "tsallis"}, "`entropy` must be one of 'shannon', 'brier', got 'tsallis'"),
+        (
+            WORLD,
+            100,
+            {"entropy": "tsallis"},
+            "`entropy` must be one of 'shannon', 'brier', got 'tsallis'",
+        ),
         (WORLD, 100, {"random_state": "dice"}, "`random_state` must be None"),
     ],
 )
-def test_plan_budget_refuses(world: Any, budget: int, options: dict[str, Any], message: str) -> None:
+def test_plan_budget_refuses(
+    world: Any, budget: int, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         plan_budget(world, budget, **options)

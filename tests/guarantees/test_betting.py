@@ -22,7 +22,9 @@ def test_limits_lie_on_both_sides_of_the_mean() -> None:
 
 
 def test_a_lower_limit_is_an_upper_limit_of_the_mirror_image() -> None:
-    assert lower_limit(coin(30, 10), 0.05)[0] == pytest.approx(1 - upper_limit(coin(10, 30), 0.05)[0])
+    assert lower_limit(coin(30, 10), 0.05)[0] == pytest.approx(
+        1 - upper_limit(coin(10, 30), 0.05)[0]
+    )
 
 
 def test_one_draw_refutes_only_means_that_make_it_improbable() -> None:
@@ -47,7 +49,9 @@ def test_a_constant_statistic_is_known() -> None:
 def test_limits_move_outwards_by_the_rounding_of_the_values() -> None:
     exact = coin(300, 100)
 
-    assert upper_limit(exact._replace(rounding=0.01), 0.05) == pytest.approx(upper_limit(exact, 0.05) + 0.01)
+    assert upper_limit(exact._replace(rounding=0.01), 0.05) == pytest.approx(
+        upper_limit(exact, 0.05) + 0.01
+    )
 
 
 def test_columns_are_treated_one_by_one() -> None:

@@ -24,7 +24,12 @@ from hocal.guarantees.bounds import (
     projection_slack,
     sample_size,
 )
-from hocal.guarantees.means import Interval, betting_interval, empirical_bernstein_interval, hoeffding_interval
+from hocal.guarantees.means import (
+    Interval,
+    betting_interval,
+    empirical_bernstein_interval,
+    hoeffding_interval,
+)
 from hocal.uncertainty.entropy import Brier, Shannon
 from hocal.uncertainty.moments import factorial_moments
 from hocal.uncertainty.snapshots import enumerate_snapshots
@@ -46,7 +51,8 @@ def project(p: Array, weights: Array, k: int) -> Array:
     return np.asarray(weights @ stats.binom.pmf(np.arange(k + 1), k, p[:, None]))
 
 
-# --- slack and sandwich ----------------------------------------------------------------------------------------------
+# --- slack and sandwich
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 30])
@@ -61,7 +67,9 @@ def test_de_moivre_is_the_mean_absolute_deviation(k: int) -> None:
 
 def test_slack_of_ten_labels_in_ten_classes() -> None:
     """Spec 3.1; the exact coupling bound over all mixtures is .778."""
-    values = {m: projection_slack(10, 10, method=m).value for m in ("tightest", "variance", "paper")}  # type: ignore[arg-type]
+    values = {
+        m: projection_slack(10, 10, method=m).value for m in ("tightest", "variance", "paper")
+    }  # type: ignore[arg-type]
 
     assert values == pytest.approx({"tightest": 0.778, "variance": 0.949, "paper": 1.581}, abs=1e-3)
 
@@ -80,8 +88,12 @@ def test_each_slack_is_at_least_the_exact_distance() -> None:
         p, weights = rng.beta(0.5, 0.5, 4), rng.dirichlet(np.ones(4))
         exact = w1(p, np.arange(k + 1) / k, weights, project(p, weights, k))
         mixture = {"probabilities": np.stack([1 - p, p], -1), "weights": weights}
-        known = [projection_slack(k, 2, method=m, **mixture).value for m in ("tightest", "variance")]  # type: ignore[arg-type]
-        unknown = [projection_slack(k, 2, method=m).value for m in ("tightest", "variance", "paper")]  # type: ignore[arg-type]
+        known = [
+            projection_slack(k, 2, method=m, **mixture).value for m in ("tightest", "variance")
+        ]  # type: ignore[arg-type]
+        unknown = [
+            projection_slack(k, 2, method=m).value for m in ("tightest", "variance", "paper")
+        ]  # type: ignore[arg-type]
 
         assert exact <= known[0] + 1e-12
         assert known[0] <= known[1] <= unknown[1] <= unknown[2] + 1e-12
@@ -113,12 +125,15 @@ def test_a_guarantee_of_two_is_vacuous() -> None:
     assert higher_order_interval(0.5, 4, 10, method="paper") == (0.0, 2.0, True, "paper")
 
 
-# --- sample size -----------------------------------------------------------------------------------------------------
+# --- sample size
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_sample_sizes_of_the_specification() -> None:
     assert sample_size(0.1, 0.05, 10, 2) == 738
-    assert sample_size(0.1, 0.05, 10, 2, method="paper") == math.ceil(200 * (11 * math.log(2) + math.log(20)))
+    assert sample_size(0.1, 0.05, 10, 2, method="paper") == math.ceil(
+        200 * (11 * math.log(2) + math.log(20))
+    )
 
 
 def test_binary_sample_size_does_not_depend_on_k() -> None:
@@ -147,12 +162,17 @@ def test_empirical_snapshots_are_within_epsilon_as_often_as_promised(n_classes: 
     rng, k, n_items, delta = np.random.default_rng(3), 3, 60, 0.1
     truth = rng.dirichlet(np.ones(len(enumerate_snapshots(k, n_classes))))
     error = rng.multinomial(n_items, truth, size=4000) / n_items - truth
-    distance = 2 * np.abs(np.cumsum(error, axis=1)).sum(axis=1) / k if n_classes == 2 else np.abs(error).sum(axis=1)
+    distance = (
+        2 * np.abs(np.cumsum(error, axis=1)).sum(axis=1) / k
+        if n_classes == 2
+        else np.abs(error).sum(axis=1)
+    )
 
     assert (distance > epsilon_bound(n_items, delta, k, n_classes).value).mean() <= delta
 
 
-# --- aleatoric uncertainty -------------------------------------------------------------------------------------------
+# --- aleatoric uncertainty
+# -------------------------------------------------------------------------------------------
 
 
 def test_erratum_3_one_label_leaves_a_whole_bit_open() -> None:
@@ -176,7 +196,9 @@ def test_aleatoric_bound_covers_the_plugin_gap(entropy: Shannon | Brier) -> None
     p = np.linspace(0, 1, 501)
     for k in (1, 2, 5, 20):
         snapshots = np.stack([k - np.arange(k + 1), np.arange(k + 1)], -1) / k
-        gap = entropy.value(np.stack([1 - p, p], -1)) - project_each(p, k) @ entropy.value(snapshots)
+        gap = entropy.value(np.stack([1 - p, p], -1)) - project_each(p, k) @ entropy.value(
+            snapshots
+        )
         assert gap.max() <= aleatoric_bound(0.0, k, 2, entropy=entropy).value + 1e-12
 
 
@@ -222,7 +244,8 @@ def test_one_label_gives_a_vacuous_plugin_interval() -> None:
     assert not plugin_interval(0.1, 5, 10).vacuous
 
 
-# --- moments and sets ------------------------------------------------------------------------------------------------
+# --- moments and sets
+# ------------------------------------------------------------------------------------------------
 
 
 def test_moment_error_covers_wrong_snapshot_distributions_and_is_reached() -> None:
@@ -231,7 +254,10 @@ def test_moment_error_covers_wrong_snapshot_distributions_and_is_reached() -> No
     ratio = 0.0
     for order in (1, 2, 6):
         values = factorial_moments(np.stack([k - hits, hits], -1), [0, order])
-        moved = [np.eye(7)[-1] - np.eye(7)[-2], *(rng.dirichlet(np.ones(7), 100) - rng.dirichlet(np.ones(7), 100))]
+        moved = [
+            np.eye(7)[-1] - np.eye(7)[-2],
+            *(rng.dirichlet(np.ones(7), 100) - rng.dirichlet(np.ones(7), 100)),
+        ]
         for change in moved:
             distance = 2 * np.abs(np.cumsum(change)).sum() / k
             ratio = max(ratio, abs(change @ values) / moment_error(order, distance).value)
@@ -267,13 +293,17 @@ def test_erratum_6_an_odd_number_of_moments_uses_one_less() -> None:
     """The third central moment of Beta(8, 3) is negative, so the paper's root of c_3 is no half-width."""
     moments = beta_moments(8, 3, 3)
 
-    assert moment_interval(moments, 0.2, method="paper") == moment_interval(moments[:2], 0.2, method="paper")
+    assert moment_interval(moments, 0.2, method="paper") == moment_interval(
+        moments[:2], 0.2, method="paper"
+    )
 
 
 def test_erratum_16_a_linear_program_beats_markov() -> None:
     moments = beta_moments(8, 3, 8)
 
-    markov, program = (moments[0] - moment_interval(moments, 0.05, method=m).lower for m in ("paper", "tightest"))  # type: ignore[arg-type]
+    markov, program = (
+        moments[0] - moment_interval(moments, 0.05, method=m).lower for m in ("paper", "tightest")
+    )  # type: ignore[arg-type]
 
     assert markov == pytest.approx(0.344, abs=1e-3)
     assert program == pytest.approx(0.3193, abs=5e-4)
@@ -319,20 +349,31 @@ def test_tail_bound_allows_for_wrong_snapshots() -> None:
     tail = truth.cdf(4 / 7 - 0.35) + truth.sf(4 / 7 + 0.35)
 
     assert tail_bound(claimed, 4 / 7, 0.35, epsilon=epsilon).value >= tail
-    assert tail_bound(claimed, 4 / 7, 0.35, epsilon=epsilon).value > tail_bound(claimed, 4 / 7, 0.35).value
+    assert (
+        tail_bound(claimed, 4 / 7, 0.35, epsilon=epsilon).value
+        > tail_bound(claimed, 4 / 7, 0.35).value
+    )
 
 
 def test_the_tightest_interval_is_never_wider_than_markovs() -> None:
     for order in (2, 3):
         for epsilon in (0.0, 0.01):
             moments = beta_moments(2, 2, order)
-            tight, markov = (moment_interval(moments, 0.2, epsilon=epsilon, method=m) for m in ("tightest", "paper"))  # type: ignore[arg-type]
+            tight, markov = (
+                moment_interval(moments, 0.2, epsilon=epsilon, method=m)
+                for m in ("tightest", "paper")
+            )  # type: ignore[arg-type]
             assert tight.lower >= markov.lower - 1e-9
 
 
-# --- intervals of a mean ---------------------------------------------------------------------------------------------
+# --- intervals of a mean
+# ---------------------------------------------------------------------------------------------
 
-INTERVALS: list[Callable[..., Interval]] = [hoeffding_interval, empirical_bernstein_interval, betting_interval]
+INTERVALS: list[Callable[..., Interval]] = [
+    hoeffding_interval,
+    empirical_bernstein_interval,
+    betting_interval,
+]
 WORLDS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "rare": lambda rng, n: (rng.random(n) < 0.03).astype(float),
     "even": lambda rng, n: (rng.random(n) < 0.5).astype(float),
@@ -410,7 +451,8 @@ def test_empirical_bernstein_halves_hoeffding_for_a_second_moment() -> None:
 
 def test_betting_is_narrower_than_empirical_bernstein_on_rare_events() -> None:
     betting, bernstein = (
-        interval([0.0, 1.0], multiplicities=[485, 15]) for interval in (betting_interval, empirical_bernstein_interval)
+        interval([0.0, 1.0], multiplicities=[485, 15])
+        for interval in (betting_interval, empirical_bernstein_interval)
     )
 
     assert betting.upper - betting.lower < 0.7 * (bernstein.upper - bernstein.lower)
@@ -447,7 +489,8 @@ def test_a_smaller_delta_widens_the_betting_interval() -> None:
     assert wide.lower < narrow.lower < narrow.upper < wide.upper
 
 
-# --- bad input -------------------------------------------------------------------------------------------------------
+# --- bad input
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -456,23 +499,53 @@ def test_a_smaller_delta_widens_the_betting_interval() -> None:
         (lambda: binomial_deviation([1.5], 3), r"`p` must lie in \[0, 1\]"),
         (lambda: projection_slack(0, 3), "`k` must be an integer of at least 1, got 0"),
         (lambda: projection_slack(2, 3, method="best"), "`method` must be one of"),  # type: ignore[arg-type]
-        (lambda: projection_slack(2, 3, probabilities=[[0.5, 0.5]]), "`probabilities` must have 3 classes"),
-        (lambda: higher_order_interval(2.5, 2, 3), "`epsilon` must be a number at least 0 and at most 2, got 2.5"),
+        (
+            lambda: projection_slack(2, 3, probabilities=[[0.5, 0.5]]),
+            "`probabilities` must have 3 classes",
+        ),
+        (
+            lambda: higher_order_interval(2.5, 2, 3),
+            "`epsilon` must be a number at least 0 and at most 2, got 2.5",
+        ),
         (lambda: higher_order_interval(0.5, 2, 3, predictor="x"), "`predictor` must be one of"),  # type: ignore[arg-type]
         (lambda: sample_size(0.0, 0.05, 2, 2), "`epsilon` must be a number greater than 0"),
         (lambda: sample_size(0.1, 1.0, 2, 2), "`delta` must lie strictly between 0 and 1, got 1.0"),
         (lambda: epsilon_bound(0, 0.05, 2, 2), "`n_items` must be an integer of at least 1"),
-        (lambda: prediction_set_coverage(1.2, 0.1), "`mass` must be a number at least 0 and at most 1, got 1.2"),
-        (lambda: prediction_set_coverage(0.5, 0.1, mass_twice=0.4), "`mass_twice` must be a number at least 0.5"),
-        (lambda: moment_interval([0.5], 0.1), "`number of moments` must be an integer of at least 2, got 1"),
+        (
+            lambda: prediction_set_coverage(1.2, 0.1),
+            "`mass` must be a number at least 0 and at most 1, got 1.2",
+        ),
+        (
+            lambda: prediction_set_coverage(0.5, 0.1, mass_twice=0.4),
+            "`mass_twice` must be a number at least 0.5",
+        ),
+        (
+            lambda: moment_interval([0.5], 0.1),
+            "`number of moments` must be an integer of at least 2, got 1",
+        ),
         (lambda: brier_sample_size(0.1, 0.05, k=1), "`k` must be an integer of at least 2, got 1"),
-        (lambda: plugin_interval(3.0, 2, 2), "`plugin` must be a number at least 0 and at most 0.69"),
-        (lambda: betting_interval([0.5, 1.5]), r"`values` must lie inside limits=\(0.0, 1.0\), got 1.5 in row 1"),
+        (
+            lambda: plugin_interval(3.0, 2, 2),
+            "`plugin` must be a number at least 0 and at most 0.69",
+        ),
+        (
+            lambda: betting_interval([0.5, 1.5]),
+            r"`values` must lie inside limits=\(0.0, 1.0\), got 1.5 in row 1",
+        ),
         (lambda: betting_interval([np.nan]), r"`values` must lie inside limits"),
         (lambda: betting_interval([0.5], limits=(1, 1)), "`limits` must be"),
-        (lambda: hoeffding_interval([0.5], multiplicities=[1.5]), "`multiplicities` must be 1 whole numbers"),
-        (lambda: hoeffding_interval([0.5], multiplicities=[1, 2]), "`multiplicities` must be 1 whole numbers"),
-        (lambda: empirical_bernstein_interval([0.5]), "`number of values` must be an integer of at least 2, got 1"),
+        (
+            lambda: hoeffding_interval([0.5], multiplicities=[1.5]),
+            "`multiplicities` must be 1 whole numbers",
+        ),
+        (
+            lambda: hoeffding_interval([0.5], multiplicities=[1, 2]),
+            "`multiplicities` must be 1 whole numbers",
+        ),
+        (
+            lambda: empirical_bernstein_interval([0.5]),
+            "`number of values` must be an integer of at least 2, got 1",
+        ),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], message: str) -> None:

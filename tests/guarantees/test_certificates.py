@@ -16,27 +16,41 @@ from hocal import Mixtures, TopLabelPartition
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics, align_counts
 from hocal.guarantees.bounds import epsilon_bound
-from hocal.guarantees.cell_uncertainty import Advice, Sample, advise, cell_intervals, estimator_sizes
+from hocal.guarantees.cell_uncertainty import (
+    Advice,
+    Sample,
+    advise,
+    cell_intervals,
+    estimator_sizes,
+)
 from hocal.guarantees.certificates import Certificate, certify
 
 EVERY = [
-    (quantity, entropy) for quantity in ("predictive", "aleatoric", "epistemic") for entropy in ("shannon", "brier")
+    (quantity, entropy)
+    for quantity in ("predictive", "aleatoric", "epistemic")
+    for entropy in ("shannon", "brier")
 ]
 
 
 def statistics_of(counts: Any, cells: NDArray[np.int64], n_cells: int) -> CellStatistics:
     """Cells of one level; the classes are already in order of falling prediction."""
     n_classes = counts.shape[1]
-    p = np.tile(np.arange(n_classes, 0, -1) / (n_classes * (n_classes + 1) / 2), (counts.shape[0], 1))
+    p = np.tile(
+        np.arange(n_classes, 0, -1) / (n_classes * (n_classes + 1) / 2), (counts.shape[0], 1)
+    )
     layout = CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
     return CellStatistics.from_items(p, counts, cells, layout)
 
 
-def world(k: int | list[int] = 5, *, n_items: int = 400, n_classes: int = 3, seed: int = 0) -> CellStatistics:
+def world(
+    k: int | list[int] = 5, *, n_items: int = 400, n_classes: int = 3, seed: int = 0
+) -> CellStatistics:
     """Four filled cells and an empty one."""
     generator = np.random.default_rng(seed)
     totals = generator.choice(np.atleast_1d(k), n_items)
-    counts = generator.multinomial(totals, generator.dirichlet(np.r_[2, np.full(n_classes - 1, 0.5)], n_items))
+    counts = generator.multinomial(
+        totals, generator.dirichlet(np.r_[2, np.full(n_classes - 1, 0.5)], n_items)
+    )
     return statistics_of(counts, np.arange(n_items) % 4, 5)
 
 
@@ -53,7 +67,9 @@ def certificate() -> Certificate:
 
 
 @pytest.mark.parametrize(("quantity", "entropy"), EVERY)
-def test_intervals_lie_inside_the_possible_range(certificate: Certificate, quantity: str, entropy: str) -> None:
+def test_intervals_lie_inside_the_possible_range(
+    certificate: Certificate, quantity: str, entropy: str
+) -> None:
     lower, upper = certificate.interval(quantity, entropy)
     largest = {"shannon": np.log(3), "brier": 2 / 3}[entropy]
 
@@ -63,7 +79,9 @@ def test_intervals_lie_inside_the_possible_range(certificate: Certificate, quant
 
 
 @pytest.mark.parametrize(("quantity", "entropy"), EVERY)
-def test_a_cell_without_items_has_no_interval(certificate: Certificate, quantity: str, entropy: str) -> None:
+def test_a_cell_without_items_has_no_interval(
+    certificate: Certificate, quantity: str, entropy: str
+) -> None:
     lower, upper = certificate.interval(quantity, entropy)
 
     assert np.isnan([lower[4], upper[4], certificate.epsilon[4], certificate.set_coverage[4]]).all()
@@ -76,30 +94,39 @@ def test_all_cells_at_once_cost_wider_intervals(certificate: Certificate) -> Non
     wider = certify(statistics, empirical(statistics), simultaneous=True)
 
     for quantity, entropy in EVERY:
-        (lower, upper), (low, high) = certificate.interval(quantity, entropy), wider.interval(quantity, entropy)
+        (lower, upper), (low, high) = (
+            certificate.interval(quantity, entropy),
+            wider.interval(quantity, entropy),
+        )
         assert (low[:4] <= lower[:4] + 1e-9).all()
         assert (high[:4] >= upper[:4] - 1e-9).all()
 
 
 def test_higher_confidence_costs_wider_intervals(certificate: Certificate) -> None:
     statistics = world()
-    lower, upper = certify(statistics, empirical(statistics), confidence=0.999).interval("aleatoric")
+    lower, upper = certify(statistics, empirical(statistics), confidence=0.999).interval(
+        "aleatoric"
+    )
 
-    assert (upper - lower)[:4].min() > (certificate.interval("aleatoric")[1] - certificate.interval("aleatoric")[0])[
-        :4
-    ].max() * 0.9
+    assert (upper - lower)[:4].min() > (
+        certificate.interval("aleatoric")[1] - certificate.interval("aleatoric")[0]
+    )[:4].max() * 0.9
 
 
 def test_a_certificate_does_not_depend_on_the_order_of_the_items() -> None:
     statistics = world()
     observed = statistics.observed
-    rows = np.random.default_rng(1).permutation(np.repeat(np.arange(len(observed.cells)), observed.multiplicity))
+    rows = np.random.default_rng(1).permutation(
+        np.repeat(np.arange(len(observed.cells)), observed.multiplicity)
+    )
     shuffled = statistics_of(np.asarray(observed.counts)[rows], observed.cells[rows], 5)
 
     first, second = (certify(each, empirical(each)) for each in (statistics, shuffled))
 
     for quantity, entropy in EVERY:
-        np.testing.assert_array_equal(first.interval(quantity, entropy), second.interval(quantity, entropy))
+        np.testing.assert_array_equal(
+            first.interval(quantity, entropy), second.interval(quantity, entropy)
+        )
 
 
 def test_sparse_counts_give_the_same_certificate() -> None:
@@ -109,7 +136,9 @@ def test_sparse_counts_give_the_same_certificate() -> None:
     counts = sparse.csr_array(np.asarray(observed.counts)[rows])
     thin = statistics_of(counts, observed.cells[rows], 5)
 
-    first, second = (certify(each, empirical(dense)).interval("aleatoric")[1] for each in (dense, thin))
+    first, second = (
+        certify(each, empirical(dense)).interval("aleatoric")[1] for each in (dense, thin)
+    )
 
     np.testing.assert_allclose(first, second, rtol=1e-9)
 
@@ -194,7 +223,10 @@ def test_only_labels_of_other_cells_choose_the_statistics() -> None:
     second = statistics_of(counts, cells, 5)
     fold = _folds(first)
 
-    before, after = (_advise_folds(each, each.observed, fold, False, alone=False)[fold[2]] for each in (first, second))
+    before, after = (
+        _advise_folds(each, each.observed, fold, False, alone=False)[fold[2]]
+        for each in (first, second)
+    )
 
     assert isinstance(before, Advice)
     for key, estimator in before.estimators.items():
@@ -219,11 +251,15 @@ def test_a_frame_has_a_row_a_cell(certificate: Certificate) -> None:
     frame = certificate.to_frame("brier")
 
     assert len(frame) == len(certificate) == 5
-    assert {"aleatoric", "aleatoric_lower", "aleatoric_upper", "epsilon", "source"} <= set(frame.columns)
+    assert {"aleatoric", "aleatoric_lower", "aleatoric_upper", "epsilon", "source"} <= set(
+        frame.columns
+    )
 
 
 def test_the_short_form_says_how_wide_the_intervals_are(certificate: Certificate) -> None:
-    assert repr(certificate).startswith("Certificate(0.95 for each cell, 4 of 5 cells, 400 items, mean width")
+    assert repr(certificate).startswith(
+        "Certificate(0.95 for each cell, 4 of 5 cells, 400 items, mean width"
+    )
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 1.5, "high"])
@@ -236,23 +272,30 @@ def test_confidence_must_lie_between_0_and_1(confidence: float) -> None:
 
 def test_an_unknown_quantity_is_named(certificate: Certificate) -> None:
     with pytest.raises(
-        ValueError, match="`quantity` must be one of 'predictive', 'aleatoric', 'epistemic', got 'total'"
+        ValueError,
+        match="`quantity` must be one of 'predictive', 'aleatoric', 'epistemic', got 'total'",
     ):
         certificate.interval("total")
 
 
 def test_an_unknown_entropy_is_named(certificate: Certificate) -> None:
-    with pytest.raises(ValueError, match="`entropy` must be one of 'shannon', 'brier', got 'tsallis'"):
+    with pytest.raises(
+        ValueError, match="`entropy` must be one of 'shannon', 'brier', got 'tsallis'"
+    ):
         certificate.estimate("aleatoric", "tsallis")
 
 
 def test_mixtures_must_match_the_cells() -> None:
-    with pytest.raises(ValueError, match="`mixtures` must hold one mixture of 3 classes for each of 5 cells, got 2"):
+    with pytest.raises(
+        ValueError, match="`mixtures` must hold one mixture of 3 classes for each of 5 cells, got 2"
+    ):
         certify(world(), Mixtures.from_points(np.full((2, 3), 1 / 3)))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not point at the real data")
+@pytest.mark.skipif(
+    "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not point at the real data"
+)
 @pytest.mark.parametrize(("k", "widest"), [(5, 0.19), (10, 0.14)])
 def test_cifar10h_intervals_are_narrow(k: int, widest: float) -> None:
     folder = Path(os.environ["HOCAL_DATA"]) / "cifar10h"
@@ -264,7 +307,9 @@ def test_cifar10h_intervals_are_narrow(k: int, widest: float) -> None:
     partition = TopLabelPartition(n_slices=10).fit(p)
     cells = partition.assign(p[half])
     statistics = CellStatistics.from_items(p[half], labels, cells, partition.layout_)
-    mixtures = Mixtures.from_snapshots(align_counts(p[half], labels), cells, n_cells=partition.n_cells_).stored()
+    mixtures = Mixtures.from_snapshots(
+        align_counts(p[half], labels), cells, n_cells=partition.n_cells_
+    ).stored()
 
     lower, upper = certify(statistics, mixtures, aligned=True).interval("aleatoric")
     large = statistics.n_items >= 200
@@ -276,15 +321,21 @@ def test_epsilon_of_the_papers_predictor_is_its_sample_bound() -> None:
     """The empirical mixture equals the observed snapshots, so only their distance to the truth is left."""
     p = np.tile([[0.6, 0.4]], (400, 1))
     counts = np.random.default_rng(0).multinomial(3, [0.6, 0.4], size=400)
-    calibrator = hocal.SnapshotCalibrator(hocal.UniformPartition(1), method="empirical").fit(p, counts)
+    calibrator = hocal.SnapshotCalibrator(hocal.UniformPartition(1), method="empirical").fit(
+        p, counts
+    )
 
-    assert calibrator.certify(0.95).epsilon[0] == pytest.approx(epsilon_bound(400, 0.05, 3, 2).value)
+    assert calibrator.certify(0.95).epsilon[0] == pytest.approx(
+        epsilon_bound(400, 0.05, 3, 2).value
+    )
 
 
 def test_epsilon_of_snapshots_of_another_size_is_refused() -> None:
     calibrator = hocal.SnapshotCalibrator(method="empirical").fit([[0.6, 0.4]] * 4, [[2, 1]] * 4)
 
-    with pytest.raises(ValueError, match="`k` must be the size of the predicted snapshots, 3, got 2"):
+    with pytest.raises(
+        ValueError, match="`k` must be the size of the predicted snapshots, 3, got 2"
+    ):
         calibrator.certify(k=2)
 
 
@@ -297,8 +348,14 @@ def test_a_cell_unlike_its_neighbours_keeps_an_interval_nearly_as_narrow_as_alon
     labels = generator.multinomial(3, np.column_stack([1 - heads, heads]))
     p = np.column_stack([1 - says, says])
     together = hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20)).fit(p, labels).certify()
-    alone = hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20)).fit(p[ambiguous], labels[ambiguous]).certify()
-    widths = [float(np.subtract(*each.interval("aleatoric")[::-1])[9]) for each in (together, alone)]
+    alone = (
+        hocal.SnapshotCalibrator(hocal.UniformPartition(n_bins=20))
+        .fit(p[ambiguous], labels[ambiguous])
+        .certify()
+    )
+    widths = [
+        float(np.subtract(*each.interval("aleatoric")[::-1])[9]) for each in (together, alone)
+    ]
 
     assert together.n_items[9] == alone.n_items[9] == 300
     assert widths[0] < 1.5 * widths[1]

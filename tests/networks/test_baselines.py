@@ -23,7 +23,9 @@ from hocal.torch import (
 
 BASELINES: dict[str, Callable[[], nn.Module]] = {
     "ensemble": lambda: DeepEnsemble(nn.Linear(8, 3) for _ in range(4)),
-    "dropout": lambda: MCDropout(nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 3)), n_samples=6),
+    "dropout": lambda: MCDropout(
+        nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 3)), n_samples=6
+    ),
     "epinet": lambda: Epinet(8, 3, n_samples=10),
     "evidential": lambda: EvidentialHead(3, 8, n_atoms=32),
     "evidential likelihood": lambda: EvidentialHead(3, 8, objective="likelihood", n_atoms=32),
@@ -44,7 +46,9 @@ def baseline(request: pytest.FixtureRequest) -> nn.Module:
 def test_atoms_are_label_distributions(baseline: nn.Module) -> None:
     mixtures = predict_mixture(baseline, FEATURES)
 
-    hocal.Mixtures(mixtures.points, mixtures.weights, mixtures.offsets, mixtures.index)  # the public one checks all
+    hocal.Mixtures(
+        mixtures.points, mixtures.weights, mixtures.offsets, mixtures.index
+    )  # the public one checks all
     assert len(mixtures) == 60
 
 
@@ -52,7 +56,12 @@ def test_calibration_error_can_be_measured(baseline: nn.Module) -> None:
     counts = WORLD.draw(3, random_state=1)
 
     error = hocal.calibration_error(
-        predict_mixture(baseline, FEATURES), counts, k=2, cells=WORLD.cells, n_resamples=2, random_state=0
+        predict_mixture(baseline, FEATURES),
+        counts,
+        k=2,
+        cells=WORLD.cells,
+        n_resamples=2,
+        random_state=0,
     )
 
     assert 0 < error.mean <= 2
@@ -61,7 +70,9 @@ def test_calibration_error_can_be_measured(baseline: nn.Module) -> None:
 def test_aleatoric_error_can_be_measured(baseline: nn.Module) -> None:
     parts = hocal.decompose(predict_mixture(baseline, FEATURES))
 
-    error = hocal.aleatoric_error(parts, label_distributions=WORLD.label_distributions, cells=WORLD.cells)
+    error = hocal.aleatoric_error(
+        parts, label_distributions=WORLD.label_distributions, cells=WORLD.cells
+    )
 
     assert 0 < error <= np.log(3)
 
@@ -75,7 +86,9 @@ def test_coverage_can_be_measured(baseline: nn.Module) -> None:
 def test_post_hoc_calibration_goes_on_top_in_one_line(baseline: nn.Module) -> None:
     mixtures = predict_mixture(baseline, FEATURES)
 
-    calibrator = hocal.SnapshotCalibrator(method="empirical").fit(mixtures.mean(), WORLD.draw(2, random_state=0))
+    calibrator = hocal.SnapshotCalibrator(method="empirical").fit(
+        mixtures.mean(), WORLD.draw(2, random_state=0)
+    )
 
     assert len(calibrator.predict_mixture(mixtures.mean())) == 60
 
@@ -127,7 +140,11 @@ def test_normalisation_is_off_when_predicting_with_dropout() -> None:
 
 
 def test_dropout_passes_once_in_training() -> None:
-    assert MCDropout(nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 3))).train()(FEATURES).shape == (60, 1, 3)
+    assert MCDropout(nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 3))).train()(FEATURES).shape == (
+        60,
+        1,
+        3,
+    )
 
 
 def test_a_model_without_dropout_is_refused() -> None:
@@ -169,7 +186,11 @@ def test_epinet_passes_gradients_to_the_features_through_the_base_only() -> None
 
 
 def test_evidential_likelihood_is_dirichlet_multinomial() -> None:
-    head, outputs, counts = EvidentialHead(3, objective="likelihood"), torch.randn(1, 3).double(), [3, 0, 2]
+    head, outputs, counts = (
+        EvidentialHead(3, objective="likelihood"),
+        torch.randn(1, 3).double(),
+        [3, 0, 2],
+    )
     alpha = head.concentrations(outputs)[0].numpy()
 
     expected = -stats.dirichlet_multinomial(alpha, 5).logpmf(counts)
@@ -178,7 +199,10 @@ def test_evidential_likelihood_is_dirichlet_multinomial() -> None:
 
 
 def test_evidential_risk_is_the_expected_cross_entropy() -> None:
-    head, outputs = EvidentialHead(2, penalty=0.0, n_atoms=4096), torch.tensor([[2.0, -1.0]]).double()
+    head, outputs = (
+        EvidentialHead(2, penalty=0.0, n_atoms=4096),
+        torch.tensor([[2.0, -1.0]]).double(),
+    )
 
     expected = head.to_mixtures(outputs).expect(lambda p: -np.log(p[:, 0]))[0]
 
@@ -188,10 +212,16 @@ def test_evidential_risk_is_the_expected_cross_entropy() -> None:
 def test_evidential_penalty_is_the_divergence_of_misleading_evidence() -> None:
     outputs, counts = torch.tensor([[2.0, 1.0, 0.5]]).double(), torch.tensor([[1, 0, 0]])
     evidence = EvidentialHead(3).concentrations(outputs)[0]
-    misleading = torch.distributions.Dirichlet(torch.stack([torch.tensor(1.0), evidence[1], evidence[2]]))
-    expected = torch.distributions.kl_divergence(misleading, torch.distributions.Dirichlet(torch.ones(3).double()))
+    misleading = torch.distributions.Dirichlet(
+        torch.stack([torch.tensor(1.0), evidence[1], evidence[2]])
+    )
+    expected = torch.distributions.kl_divergence(
+        misleading, torch.distributions.Dirichlet(torch.ones(3).double())
+    )
 
-    gap = EvidentialHead(3, penalty=1.0).loss(outputs, counts) - EvidentialHead(3, penalty=0.0).loss(outputs, counts)
+    gap = EvidentialHead(3, penalty=1.0).loss(outputs, counts) - EvidentialHead(
+        3, penalty=0.0
+    ).loss(outputs, counts)
 
     torch.testing.assert_close(gap, expected)
 
@@ -209,7 +239,8 @@ def test_evidential_loss_passes_the_gradient_check() -> None:
 def test_naive_readings_have_no_epistemic_and_no_aleatoric_uncertainty() -> None:
     logits = torch.randn(5, 3)
     points, vertices = (
-        hocal.decompose(SoftmaxHead(3, mixture=name).to_mixtures(logits)) for name in ("points", "vertices")
+        hocal.decompose(SoftmaxHead(3, mixture=name).to_mixtures(logits))
+        for name in ("points", "vertices")
     )
 
     np.testing.assert_allclose(points.epistemic, 0, atol=1e-12)

@@ -27,7 +27,9 @@ def test_means_are_near_the_true_ones(fitted: SnapshotClassifier, world: World) 
     assert np.abs(fitted.predict_proba(world.features) - world.predictions).max() < 0.15
 
 
-def test_aleatoric_uncertainty_is_near_the_true_one(fitted: SnapshotClassifier, world: World) -> None:
+def test_aleatoric_uncertainty_is_near_the_true_one(
+    fitted: SnapshotClassifier, world: World
+) -> None:
     predicted, truth = fitted.decompose(world.features, "brier"), world.mixtures
     expected = truth.expect(lambda p: 1 - (p**2).sum(axis=1))
 
@@ -35,22 +37,31 @@ def test_aleatoric_uncertainty_is_near_the_true_one(fitted: SnapshotClassifier, 
 
 
 def test_prediction_is_the_most_likely_class(fitted: SnapshotClassifier, world: World) -> None:
-    np.testing.assert_array_equal(fitted.predict(world.features), fitted.predict_proba(world.features).argmax(axis=1))
+    np.testing.assert_array_equal(
+        fitted.predict(world.features), fitted.predict_proba(world.features).argmax(axis=1)
+    )
 
 
-def test_predictions_are_the_means_of_the_mixtures(fitted: SnapshotClassifier, world: World) -> None:
+def test_predictions_are_the_means_of_the_mixtures(
+    fitted: SnapshotClassifier, world: World
+) -> None:
     np.testing.assert_allclose(
-        fitted.predict_proba(world.features), fitted.predict_mixture(world.features).mean(), atol=1e-12
+        fitted.predict_proba(world.features),
+        fitted.predict_mixture(world.features).mean(),
+        atol=1e-12,
     )
 
 
 @pytest.mark.parametrize(
-    ("parameters", "head"), [({"k": 2}, SnapshotHead), ({"n_components": 3}, MixtureHead), ({}, MixtureHead)]
+    ("parameters", "head"),
+    [({"k": 2}, SnapshotHead), ({"n_components": 3}, MixtureHead), ({}, MixtureHead)],
 )
 def test_parameters_choose_the_head(parameters: dict[str, int], head: type, world: World) -> None:
     classifier = SnapshotClassifier(**parameters, epochs=1, device="cpu", random_state=0)
 
-    assert isinstance(classifier.fit(world.features, world.draw(2, random_state=0)).model_[-1], head)
+    assert isinstance(
+        classifier.fit(world.features, world.draw(2, random_state=0)).model_[-1], head
+    )
 
 
 def test_a_seed_repeats_the_fit(world: World) -> None:
@@ -72,13 +83,17 @@ def test_sparse_counts_are_taken(world: World) -> None:
         for labels in (counts, sparse.csr_array(counts))
     )
 
-    np.testing.assert_array_equal(dense.predict_proba(world.features), thin.predict_proba(world.features))
+    np.testing.assert_array_equal(
+        dense.predict_proba(world.features), thin.predict_proba(world.features)
+    )
 
 
 def test_fitting_leaves_torchs_random_numbers_alone(world: World) -> None:
     before = torch.get_rng_state()
 
-    SnapshotClassifier(epochs=1, device="cpu", random_state=0).fit(world.features, world.draw(2, random_state=0))
+    SnapshotClassifier(epochs=1, device="cpu", random_state=0).fit(
+        world.features, world.draw(2, random_state=0)
+    )
 
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -95,7 +110,9 @@ def test_a_constant_feature_does_no_harm(world: World) -> None:
     features = np.column_stack([world.features, np.ones(len(world))])
     classifier = SnapshotClassifier(epochs=1, device="cpu", random_state=0)
 
-    assert np.isfinite(classifier.fit(features, world.draw(2, random_state=0)).predict_proba(features)).all()
+    assert np.isfinite(
+        classifier.fit(features, world.draw(2, random_state=0)).predict_proba(features)
+    ).all()
 
 
 def test_it_can_be_cloned() -> None:

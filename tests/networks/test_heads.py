@@ -8,7 +8,13 @@ from torch import Tensor, nn
 import hocal
 from hocal.torch import MixtureHead, SnapshotHead, predict_mixture
 from hocal.uncertainty.moment_tensors import thin_distribution
-from hocal.uncertainty.snapshots import draw_labels, enumerate_snapshots, n_snapshots, rank_snapshots, sub_snapshots
+from hocal.uncertainty.snapshots import (
+    draw_labels,
+    enumerate_snapshots,
+    n_snapshots,
+    rank_snapshots,
+    sub_snapshots,
+)
 
 RAGGED = np.array([[3, 0, 1], [1, 1, 0], [0, 5, 2], [1, 0, 0]])
 FOUR_LABELS = np.array([[4, 0, 0], [2, 1, 1], [0, 3, 1], [1, 1, 2]])
@@ -21,7 +27,9 @@ def random_logits(n_items: int, n_outputs: int) -> Tensor:
 def fit(head: SnapshotHead | MixtureHead, counts: Tensor, *, steps: int = 300) -> Tensor:
     """Return the outputs, one row for all items, that minimise a head's loss."""
     outputs = torch.randn(1, head.n_outputs, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.LBFGS([outputs], max_iter=steps, line_search_fn="strong_wolfe", tolerance_grad=1e-10)
+    optimiser = torch.optim.LBFGS(
+        [outputs], max_iter=steps, line_search_fn="strong_wolfe", tolerance_grad=1e-10
+    )
 
     def closure() -> Tensor:
         optimiser.zero_grad()
@@ -68,19 +76,25 @@ def test_drawn_snapshot_loss_has_the_exact_loss_as_its_mean() -> None:
     losses = torch.stack([drawn.loss(logits, counts) for _ in range(2000)])
 
     deviation = float(losses.std()) / 2000**0.5
-    assert float(losses.mean()) == pytest.approx(float(SnapshotHead(2, 3).loss(logits, counts)), abs=4 * deviation)
+    assert float(losses.mean()) == pytest.approx(
+        float(SnapshotHead(2, 3).loss(logits, counts)), abs=4 * deviation
+    )
 
 
 def test_snapshot_loss_passes_the_gradient_check() -> None:
     head, counts = SnapshotHead(2, 3), torch.from_numpy(FOUR_LABELS)
 
-    assert torch.autograd.gradcheck(lambda z: head.loss(z, counts), random_logits(4, 6).requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda z: head.loss(z, counts), random_logits(4, 6).requires_grad_()
+    )
 
 
 def test_mixture_loss_passes_the_gradient_check() -> None:
     head, counts = MixtureHead(2, 3), torch.from_numpy(RAGGED)
 
-    assert torch.autograd.gradcheck(lambda z: head.loss(z, counts), random_logits(4, 8).requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda z: head.loss(z, counts), random_logits(4, 8).requires_grad_()
+    )
 
 
 def test_snapshot_head_overfits_to_the_observed_snapshot_frequencies() -> None:
@@ -105,7 +119,9 @@ def test_mixture_head_overfits_to_the_maximum_of_the_likelihood() -> None:
 def test_one_component_overfits_to_the_pooled_label_frequencies() -> None:
     head, counts = MixtureHead(1, 3), torch.from_numpy(RAGGED)
 
-    np.testing.assert_allclose(head.mean(fit(head, counts))[0].numpy(), RAGGED.sum(0) / RAGGED.sum(), atol=1e-5)
+    np.testing.assert_allclose(
+        head.mean(fit(head, counts))[0].numpy(), RAGGED.sum(0) / RAGGED.sum(), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("in_features", [None, 7])
@@ -115,7 +131,9 @@ def test_ragged_likelihood_equals_that_of_the_converted_mixtures(in_features: in
 
     expected = head.to_mixtures(outputs).log_likelihood(RAGGED)
 
-    np.testing.assert_allclose(head.log_likelihood(outputs, torch.from_numpy(RAGGED)).numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        head.log_likelihood(outputs, torch.from_numpy(RAGGED)).numpy(), expected, rtol=1e-10
+    )
 
 
 def test_likelihood_without_coefficient_takes_labels_in_one_order() -> None:
@@ -154,15 +172,21 @@ def test_mixture_head_converts_its_softmaxes_to_weights_and_atoms() -> None:
 
     np.testing.assert_allclose(mixtures.weights.reshape(4, 2), outputs[:, :2].softmax(-1).numpy())
     np.testing.assert_allclose(
-        mixtures.points.reshape(4, 2, 3), outputs[:, 2:].reshape(4, 2, 3).softmax(-1).numpy(), atol=1e-12
+        mixtures.points.reshape(4, 2, 3),
+        outputs[:, 2:].reshape(4, 2, 3).softmax(-1).numpy(),
+        atol=1e-12,
     )
 
 
-@pytest.mark.parametrize("head", [SnapshotHead(3, 4), MixtureHead(3, 4)], ids=["snapshot", "mixture"])
+@pytest.mark.parametrize(
+    "head", [SnapshotHead(3, 4), MixtureHead(3, 4)], ids=["snapshot", "mixture"]
+)
 def test_mean_of_a_head_is_the_mean_of_its_mixtures(head: SnapshotHead | MixtureHead) -> None:
     outputs = random_logits(5, head.n_outputs)
 
-    np.testing.assert_allclose(head.mean(outputs).numpy(), head.to_mixtures(outputs).mean(), atol=1e-12)
+    np.testing.assert_allclose(
+        head.mean(outputs).numpy(), head.to_mixtures(outputs).mean(), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("j", [1, 2, 3])
@@ -226,23 +250,33 @@ def test_components_start_apart() -> None:
     assert mixtures.points[:, 0].std() > 0.2
 
 
-@pytest.mark.parametrize("head", [SnapshotHead(5, 2), MixtureHead(4, 2)], ids=["snapshot", "mixture"])
-def test_more_data_brings_a_head_nearer_to_the_bayes_mixture(head: SnapshotHead | MixtureHead) -> None:
+@pytest.mark.parametrize(
+    "head", [SnapshotHead(5, 2), MixtureHead(4, 2)], ids=["snapshot", "mixture"]
+)
+def test_more_data_brings_a_head_nearer_to_the_bayes_mixture(
+    head: SnapshotHead | MixtureHead,
+) -> None:
     """Distances of 5-label projections, which five labels an item determine."""
     truth = hocal.Mixtures([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], [0.5, 0.2, 0.3], [0, 3], [0])
     random, distances = np.random.default_rng(0), []
     for n_items in (40, 40_000):
         p = truth.points[random.choice(3, n_items, p=truth.weights)]
-        mixtures = head.to_mixtures(fit(head, torch.from_numpy(draw_labels(p, 5, random_state=random))))
+        mixtures = head.to_mixtures(
+            fit(head, torch.from_numpy(draw_labels(p, 5, random_state=random)))
+        )
         learned = mixtures if isinstance(head, SnapshotHead) else mixtures.project(5)
         distances.append(hocal.wasserstein(learned, truth.project(5))[0])
 
     assert distances[1] < 0.02 < distances[0]
 
 
-@pytest.mark.parametrize("head", [SnapshotHead(2, 3), MixtureHead(2, 3)], ids=["snapshot", "mixture"])
+@pytest.mark.parametrize(
+    "head", [SnapshotHead(2, 3), MixtureHead(2, 3)], ids=["snapshot", "mixture"]
+)
 def test_a_wrong_number_of_outputs_is_refused(head: SnapshotHead | MixtureHead) -> None:
-    with pytest.raises(ValueError, match=rf"`outputs` must have shape \(n_items, {head.n_outputs}\), got \(1, 1\)"):
+    with pytest.raises(
+        ValueError, match=rf"`outputs` must have shape \(n_items, {head.n_outputs}\), got \(1, 1\)"
+    ):
         head.loss(torch.zeros(1, 1), torch.tensor([[1, 1, 0]]))
 
 
@@ -255,7 +289,9 @@ def test_both_heads_tell_the_two_xray_worlds_apart() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-@pytest.mark.parametrize("head", [SnapshotHead(3, 3), MixtureHead(4, 3)], ids=["snapshot", "mixture"])
+@pytest.mark.parametrize(
+    "head", [SnapshotHead(3, 3), MixtureHead(4, 3)], ids=["snapshot", "mixture"]
+)
 def test_loss_and_gradient_agree_on_cpu_and_gpu(head: SnapshotHead | MixtureHead) -> None:
     outputs, results = torch.randn(4, head.n_outputs), {}
     for device in ("cpu", "cuda"):

@@ -13,7 +13,9 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_hocal_works_without_torch() -> None:
-    finished = run(BLOCKED + "print(hocal.decompose(hocal.Mixtures.from_points([[.5, .5]])).aleatoric.shape)")
+    finished = run(
+        BLOCKED + "print(hocal.decompose(hocal.Mixtures.from_points([[.5, .5]])).aleatoric.shape)"
+    )
 
     assert finished.stdout.strip() == "(1,)", finished.stderr
 
@@ -21,11 +23,17 @@ def test_hocal_works_without_torch() -> None:
 def test_hocal_torch_without_torch_names_the_pip_command() -> None:
     finished = run(BLOCKED + "import hocal.torch")
 
-    assert 'ImportError: `hocal.torch` needs PyTorch. Install it with: pip install "hocal[torch]"' in finished.stderr
+    assert (
+        'ImportError: `hocal.torch` needs PyTorch. Install it with: pip install "hocal[torch]"'
+        in finished.stderr
+    )
 
 
 def test_importing_hocal_does_not_import_torch() -> None:
-    assert run("import sys, hocal; hocal.decompose; print('torch' in sys.modules)").stdout.strip() == "False"
+    assert (
+        run("import sys, hocal; hocal.decompose; print('torch' in sys.modules)").stdout.strip()
+        == "False"
+    )
 
 
 def test_public_names_are_sorted() -> None:

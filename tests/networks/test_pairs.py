@@ -7,7 +7,9 @@ import torch
 from hocal import Mixtures
 from hocal.torch import SnapshotHead, predict_pairs
 
-MIXTURE = Mixtures([[0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.0, 0.9, 0.1]], [0.5, 0.3, 0.2], [0, 3], [0])
+MIXTURE = Mixtures(
+    [[0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.0, 0.9, 0.1]], [0.5, 0.3, 0.2], [0, 3], [0]
+)
 
 
 def pairs_of_the_mixture() -> torch.Tensor:
@@ -17,7 +19,9 @@ def pairs_of_the_mixture() -> torch.Tensor:
 def test_variance_is_that_of_the_label_distributions() -> None:
     expected = MIXTURE.weights @ MIXTURE.points**2 - MIXTURE.mean()[0] ** 2
 
-    np.testing.assert_allclose(predict_pairs(pairs_of_the_mixture(), 3).variance[0].numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        predict_pairs(pairs_of_the_mixture(), 3).variance[0].numpy(), expected, atol=1e-12
+    )
 
 
 def test_variance_is_johnsons_formula() -> None:
@@ -27,7 +31,9 @@ def test_variance_is_johnsons_formula() -> None:
 
 
 def test_marginal_is_the_mean_of_the_mixture() -> None:
-    np.testing.assert_allclose(predict_pairs(pairs_of_the_mixture(), 3).marginal.numpy(), MIXTURE.mean(), atol=1e-12)
+    np.testing.assert_allclose(
+        predict_pairs(pairs_of_the_mixture(), 3).marginal.numpy(), MIXTURE.mean(), atol=1e-12
+    )
 
 
 def test_a_label_is_impossible_at_most_as_often_as_confidence_allows() -> None:
@@ -56,5 +62,7 @@ def test_larger_snapshots_are_marginalised_to_pairs() -> None:
 
 
 def test_a_wrong_number_of_outputs_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must have shape \(n_items, 6\) for pairs of 3 classes, got \(1, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"must have shape \(n_items, 6\) for pairs of 3 classes, got \(1, 3\)"
+    ):
         predict_pairs(torch.ones(1, 3) / 3, 3)

@@ -14,12 +14,16 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 def random_members(shape: tuple[int, int, int]) -> torch.Tensor:
     """Dirichlet members; the first is certain, so that it has zeros."""
-    members = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(shape[2], 0.5), size=shape[:2]))
+    members = torch.from_numpy(
+        np.random.default_rng(0).dirichlet(np.full(shape[2], 0.5), size=shape[:2])
+    )
     members[0, 0] = torch.eye(shape[2])[0]
     return members
 
 
-@pytest.mark.parametrize("shape", [(50, 6, 4), (3, 5, 10), (1, 100, 7), (2, 3, 1000), (1, 9, 5000), (7, 1, 2)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(50, 6, 4), (3, 5, 10), (1, 100, 7), (2, 3, 1000), (1, 9, 5000), (7, 1, 2)], ids=str
+)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16], ids=str)
 def test_kernel_gives_the_plain_numbers(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
     members = random_members(shape).to(dtype)

@@ -9,7 +9,16 @@ from hocal.torch import decompose_members, decomposition
 from hocal.uncertainty.decomposition import KINDS, Kind
 from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne
 
-ENTROPIES = [Shannon(), Shannon(base=2), Brier(), Brier(scale=2), Tsallis(1.5), Tsallis(0.5), ZeroOne(), Spherical()]
+ENTROPIES = [
+    Shannon(),
+    Shannon(base=2),
+    Brier(),
+    Brier(scale=2),
+    Tsallis(1.5),
+    Tsallis(0.5),
+    ZeroOne(),
+    Spherical(),
+]
 PARTS = ("predictive", "aleatoric", "epistemic")
 
 
@@ -22,7 +31,9 @@ def random_members() -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("entropy", ENTROPIES, ids=str)
-def test_tensors_give_the_numbers_of_arrays(entropy: Entropy, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensors_give_the_numbers_of_arrays(
+    entropy: Entropy, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decomposition, "_CPU_BLOCK", 200)  # several blocks, the last one short
     members = random_members()
     expected = hocal.decompose(hocal.Mixtures.from_ensemble(members), entropy, kind=kind)
@@ -30,11 +41,15 @@ def test_tensors_give_the_numbers_of_arrays(entropy: Entropy, kind: Kind, monkey
     parts = decompose_members(torch.from_numpy(members), entropy, kind=kind)
 
     for name in PARTS:
-        np.testing.assert_allclose(getattr(parts, name).numpy(), getattr(expected, name), atol=1e-10, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(parts, name).numpy(), getattr(expected, name), atol=1e-10, err_msg=name
+        )
 
 
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float16, 5e-3), (torch.bfloat16, 5e-2)], ids=str
+    ("dtype", "tolerance"),
+    [(torch.float32, 1e-5), (torch.float16, 5e-3), (torch.bfloat16, 5e-2)],
+    ids=str,
 )
 def test_dtype_is_kept(dtype: torch.dtype, tolerance: float) -> None:
     members = torch.from_numpy(random_members())
@@ -70,15 +85,23 @@ def test_gpu_gives_the_numbers_of_the_cpu_and_keeps_them(kind: Kind) -> None:
 
     for name in PARTS:
         assert getattr(there, name).device.type == "cuda"
-        torch.testing.assert_close(getattr(there, name).cpu(), getattr(here, name), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            getattr(there, name).cpu(), getattr(here, name), rtol=1e-4, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        (torch.ones(2, 3), r"must be a floating-point tensor .* got torch.float32 of shape \(2, 3\)"),
+        (
+            torch.ones(2, 3),
+            r"must be a floating-point tensor .* got torch.float32 of shape \(2, 3\)",
+        ),
         (torch.ones(2, 3, 4, dtype=torch.long), "got torch.int64"),
-        (torch.ones(2, 0, 4), r"must have items, members and at least two classes, got shape \(2, 0, 4\)"),
+        (
+            torch.ones(2, 0, 4),
+            r"must have items, members and at least two classes, got shape \(2, 0, 4\)",
+        ),
         (torch.ones(1, 1, 2), "strays from 1 by 1. Apply a softmax first"),
         (torch.tensor([[[1.5, -0.5]]]), "smallest entry of -0.5"),
         (torch.full((1, 1, 2), torch.nan), "smallest entry of nan"),

@@ -14,7 +14,10 @@ from hocal.datasets import make_mixture_world
 from hocal.torch import DeepEnsemble, EpochReport, MixtureHead, SnapshotHead, TrainingHistory, train
 
 WORLD = make_mixture_world(96, 3, n_cells=3, random_state=0)
-FEATURES, COUNTS = torch.from_numpy(WORLD.features).float(), torch.from_numpy(WORLD.draw(3, random_state=1))
+FEATURES, COUNTS = (
+    torch.from_numpy(WORLD.features).float(),
+    torch.from_numpy(WORLD.draw(3, random_state=1)),
+)
 
 
 class Interruption(KeyboardInterrupt):
@@ -24,7 +27,9 @@ class Interruption(KeyboardInterrupt):
 def network(seed: int = 0) -> nn.Sequential:
     """Return a network with everything a resumed run must restore: normalisation, dropout, several layers."""
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), MixtureHead(3, 3, 16))
+    return nn.Sequential(
+        nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), MixtureHead(3, 3, 16)
+    )
 
 
 def loader(*, seed: int | None = None) -> DataLoader[tuple[Tensor, ...]]:
@@ -74,7 +79,9 @@ def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
 
 @pytest.mark.parametrize("seed", [None, 5], ids=["torch's generator", "the loader's generator"])
 @pytest.mark.parametrize("validate", [True, False], ids=["validated", "not validated"])
-def test_resuming_gives_the_weights_of_an_uninterrupted_run(tmp_path: Path, seed: int | None, validate: bool) -> None:
+def test_resuming_gives_the_weights_of_an_uninterrupted_run(
+    tmp_path: Path, seed: int | None, validate: bool
+) -> None:
     whole, resumed, file = network(), network(seed=99), tmp_path / "run.safetensors"
     history = run(whole, seed=seed, validate=validate)
     with pytest.raises(Interruption):
@@ -85,8 +92,15 @@ def test_resuming_gives_the_weights_of_an_uninterrupted_run(tmp_path: Path, seed
 
 
 @pytest.mark.parametrize("batch", [2, 15], ids=["in the first epoch", "in the third epoch"])
-def test_interrupting_amid_an_epoch_leaves_a_checkpoint_to_resume_from(tmp_path: Path, batch: int) -> None:
-    whole, broken, resumed, file = network(), network(), network(seed=99), tmp_path / "run.safetensors"
+def test_interrupting_amid_an_epoch_leaves_a_checkpoint_to_resume_from(
+    tmp_path: Path, batch: int
+) -> None:
+    whole, broken, resumed, file = (
+        network(),
+        network(),
+        network(seed=99),
+        tmp_path / "run.safetensors",
+    )
     run(whole)
     calls = iter(range(1000))
 
@@ -112,7 +126,9 @@ def test_a_finished_run_is_read_back_without_training(tmp_path: Path) -> None:
     assert_same_weights(again, model)
 
 
-def test_a_failed_write_keeps_the_checkpoint_from_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_keeps_the_checkpoint_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "run.safetensors"
     with pytest.raises(Interruption):
         run(network(), checkpoint=file, progress=interrupt_after(2))
@@ -178,7 +194,14 @@ def train_against_reversed_labels() -> tuple[SnapshotHead, TrainingHistory]:
     nn.init.zeros_(head.linear.bias)
     batches, reverse = ([(torch.ones(8, 1), torch.tensor([row] * 8))] for row in ([1, 0], [0, 1]))
     return head, train(
-        head, batches, loss=head.loss, epochs=50, validation=reverse, patience=3, learning_rate=0.1, device="cpu"
+        head,
+        batches,
+        loss=head.loss,
+        epochs=50,
+        validation=reverse,
+        patience=3,
+        learning_rate=0.1,
+        device="cpu",
     )
 
 
@@ -205,7 +228,14 @@ def test_training_approaches_the_entropy_of_the_snapshots() -> None:
     frequencies = np.array([0.5, 0.3, 0.2])
 
     history = train(
-        head, batches, loss=head.loss, epochs=300, learning_rate=0.1, weight_decay=0, device="cpu", random_state=0
+        head,
+        batches,
+        loss=head.loss,
+        epochs=300,
+        learning_rate=0.1,
+        weight_decay=0,
+        device="cpu",
+        random_state=0,
     )
 
     assert history.losses[-1] == pytest.approx(-(frequencies * np.log(frequencies)).sum(), abs=1e-5)
@@ -237,7 +267,13 @@ def test_several_inputs_are_passed_on() -> None:
             return self.head(a + b)
 
     model, ones = Sum(), torch.ones(2, 1)
-    history = train(model, [(ones, ones, torch.tensor([[1, 0], [0, 1]]))], loss=model.head.loss, epochs=1, device="cpu")
+    history = train(
+        model,
+        [(ones, ones, torch.tensor([[1, 0], [0, 1]]))],
+        loss=model.head.loss,
+        epochs=1,
+        device="cpu",
+    )
 
     assert len(history.losses) == 1
 
@@ -255,7 +291,9 @@ def test_bfloat16_can_be_asked_for() -> None:
 def test_an_ensemble_trains_like_any_module() -> None:
     ensemble = DeepEnsemble(nn.Linear(8, 3) for _ in range(3))
 
-    history = train(ensemble, loader(), loss=ensemble.loss, epochs=5, learning_rate=0.05, device="cpu")
+    history = train(
+        ensemble, loader(), loss=ensemble.loss, epochs=5, learning_rate=0.05, device="cpu"
+    )
 
     assert history.losses[-1] < history.losses[0]
 
@@ -278,8 +316,12 @@ def test_a_loader_of_unknown_length_is_refused() -> None:
         def __iter__(self) -> Iterator[Tensor]:
             return iter([])
 
-    with pytest.raises(ValueError, match="`loader` must know its number of batches, got DataLoader"):
-        train(nn.Linear(1, 1), DataLoader(Stream()), loss=lambda a, b: a + b, epochs=1, device="cpu")
+    with pytest.raises(
+        ValueError, match="`loader` must know its number of batches, got DataLoader"
+    ):
+        train(
+            nn.Linear(1, 1), DataLoader(Stream()), loss=lambda a, b: a + b, epochs=1, device="cpu"
+        )
 
 
 def test_progress_goes_to_the_standard_error_line_by_line_without_rich(
@@ -294,7 +336,9 @@ def test_progress_goes_to_the_standard_error_line_by_line_without_rich(
     assert "epoch 6/6" in captured.err
 
 
-def test_progress_is_a_bar_on_the_standard_error_with_rich(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_a_bar_on_the_standard_error_with_rich(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pytest.importorskip("rich", reason="rich draws the bar; it comes with hocal[app]")
 
     run(network(), progress=True)
@@ -317,7 +361,15 @@ def test_training_agrees_on_cpu_and_gpu() -> None:
         torch.manual_seed(0)
         head = MixtureHead(3, 3, 8)
         batches = [(FEATURES, COUNTS)]
-        train(head, batches, loss=head.loss, epochs=5, device=device, mixed_precision=False, random_state=0)
+        train(
+            head,
+            batches,
+            loss=head.loss,
+            epochs=5,
+            device=device,
+            mixed_precision=False,
+            random_state=0,
+        )
         weights[device] = head.linear.weight.detach().cpu()
 
     torch.testing.assert_close(weights["cpu"], weights["cuda"], rtol=1e-3, atol=1e-4)

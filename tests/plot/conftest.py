@@ -29,7 +29,9 @@ class Scene(NamedTuple):
 
 def make_scene(method: str) -> Scene:
     """Calibrate with five labels an item on 600 items of 12 cells, and draw five labels for 500 others."""
-    world, test = (make_mixture_world(n, 3, n_cells=12, ambiguity=0.4, random_state=3) for n in (600, 500))
+    world, test = (
+        make_mixture_world(n, 3, n_cells=12, ambiguity=0.4, random_state=3) for n in (600, 500)
+    )
     partition = hocal.TopLabelPartition(n_slices=5)
     calibrator = hocal.SnapshotCalibrator(partition, method=method)  # type: ignore[arg-type]
     calibrator.fit(world.predictions, world.draw(5, random_state=1))

@@ -19,7 +19,9 @@ def certificate(scene: Any) -> Certificate:
 
 
 def test_the_numbers_are_those_of_the_certificate(scene: Any, certificate: Certificate) -> None:
-    display = CertificateDisplay.from_estimator(scene.calibrator, confidence=0.9, quantity="epistemic")
+    display = CertificateDisplay.from_estimator(
+        scene.calibrator, confidence=0.9, quantity="epistemic"
+    )
     lower, upper = certificate.interval("epistemic")
 
     assert np.array_equal(display.lower, lower[display.cells])
@@ -47,13 +49,17 @@ def test_intervals_and_estimates_are_drawn_at_the_numbers(certificate: Certifica
 
 
 def test_intervals_that_say_nothing_are_marked() -> None:
-    certificate = hocal.SnapshotCalibrator().fit([[0.5, 0.5]] * 3, [[1, 1], [2, 0], [0, 2]]).certify(0.999)
+    certificate = (
+        hocal.SnapshotCalibrator().fit([[0.5, 0.5]] * 3, [[1, 1], [2, 0], [0, 2]]).certify(0.999)
+    )
     display = CertificateDisplay.from_certificate(certificate, quantity="epistemic")
     name = "says nothing: the whole range"
 
     assert display.vacuous.all()
     assert set(display.plot().artists_) == {name, "estimate"}
-    assert display.plot(kind="width").artists_[name].get_offsets().tolist() == [[3, pytest.approx(np.log(2))]]
+    assert display.plot(kind="width").artists_[name].get_offsets().tolist() == [
+        [3, pytest.approx(np.log(2))]
+    ]
 
 
 def test_estimates_outside_their_interval_are_marked(scene: Any) -> None:
@@ -62,7 +68,11 @@ def test_estimates_outside_their_interval_are_marked(scene: Any) -> None:
 
     display = CertificateDisplay.from_certificate(certificate).plot()
 
-    assert len(display.artists_["estimate outside its interval"].get_offsets()) == (~display.inside).sum() > 0
+    assert (
+        len(display.artists_["estimate outside its interval"].get_offsets())
+        == (~display.inside).sum()
+        > 0
+    )
 
 
 def test_widths_are_drawn_against_items(certificate: Certificate) -> None:
@@ -74,7 +84,9 @@ def test_widths_are_drawn_against_items(certificate: Certificate) -> None:
     assert np.array_equal(drawn, np.stack([display.n_items, display.width], axis=1)[said])
 
 
-def test_many_cells_are_counted_instead_of_named(certificate: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_cells_are_counted_instead_of_named(
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hocal.plot.certificate.MAX_NAMED", 2)
     display = CertificateDisplay.from_certificate(certificate).plot()
 
@@ -84,7 +96,9 @@ def test_many_cells_are_counted_instead_of_named(certificate: Certificate, monke
 def test_the_legend_says_what_the_confidence_is_for(scene: Any) -> None:
     display = CertificateDisplay.from_estimator(scene.calibrator, simultaneous=True).plot()
 
-    assert display.figure_.legends[0].get_title().get_text() == "0.95 confidence for all cells at once"
+    assert (
+        display.figure_.legends[0].get_title().get_text() == "0.95 confidence for all cells at once"
+    )
 
 
 def test_an_unknown_kind_is_refused(certificate: Certificate) -> None:

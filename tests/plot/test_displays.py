@@ -32,18 +32,24 @@ from hocal.uncertainty.entropy import Brier, Entropy, Shannon
 Make = Callable[[Any], Any]
 
 DISPLAYS: dict[str, Make] = {
-    "uncertainty map": lambda s: UncertaintyMapDisplay.from_estimator(s.calibrator, s.test.predictions, marked=[0]),
+    "uncertainty map": lambda s: UncertaintyMapDisplay.from_estimator(
+        s.calibrator, s.test.predictions, marked=[0]
+    ),
     "reliability": lambda s: ReliabilityDisplay.from_estimator(
         s.calibrator, s.test.predictions, s.counts, n_resamples=10, random_state=0
     ),
     "entropies": lambda s: EntropyDistributionDisplay.from_estimator(
         s.calibrator, s.test.predictions, s.counts, shown=1, n_resamples=10, random_state=0
     ),
-    "label curve": lambda _: LabelCurveDisplay.from_errors({"a": {2: [0.2, 0.1], 5: [0.1, 0.1]}}, floor=0.05),
+    "label curve": lambda _: LabelCurveDisplay.from_errors(
+        {"a": {2: [0.2, 0.1], 5: [0.1, 0.1]}}, floor=0.05
+    ),
     "triangle": lambda s: MixtureDisplay.from_estimator(s.calibrator, s.test.predictions),
     "line": lambda _: MixtureDisplay.from_predictions(hocal.Mixtures.from_vertices([[0.3, 0.7]])),
     "certificate": lambda s: CertificateDisplay.from_estimator(s.calibrator),
-    "prediction set": lambda s: PredictionSetDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts),
+    "prediction set": lambda s: PredictionSetDisplay.from_estimator(
+        s.calibrator, s.test.predictions, s.counts
+    ),
     "coverage": lambda s: CoverageDisplay.from_estimator(
         s.calibrator, s.test.predictions, s.counts, n_resamples=10, random_state=0
     ),
@@ -58,16 +64,26 @@ FROM_MIXTURES: dict[str, Make] = {
     "coverage": lambda mixtures: CoverageDisplay.from_predictions(mixtures, [[1, 1]]),
 }
 NOTHING: dict[str, Make] = {
-    "shown": lambda s: EntropyDistributionDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts, shown=[]),
-    "items": lambda s: PredictionSetDisplay.from_estimator(s.calibrator, s.test.predictions, items=[]),
-    "levels": lambda s: CoverageDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts, levels=[]),
-    "k": lambda s: LabelCurveDisplay.from_estimator(s.calibrator, s.test.predictions, s.counts, k=[]),
+    "shown": lambda s: EntropyDistributionDisplay.from_estimator(
+        s.calibrator, s.test.predictions, s.counts, shown=[]
+    ),
+    "items": lambda s: PredictionSetDisplay.from_estimator(
+        s.calibrator, s.test.predictions, items=[]
+    ),
+    "levels": lambda s: CoverageDisplay.from_estimator(
+        s.calibrator, s.test.predictions, s.counts, levels=[]
+    ),
+    "k": lambda s: LabelCurveDisplay.from_estimator(
+        s.calibrator, s.test.predictions, s.counts, k=[]
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FROM_MIXTURES)
 def test_probabilities_are_no_mixtures(name: str) -> None:
-    with pytest.raises(ValueError, match=r"`mixtures` must be Mixtures, got ndarray. Build them with"):
+    with pytest.raises(
+        ValueError, match=r"`mixtures` must be Mixtures, got ndarray. Build them with"
+    ):
         FROM_MIXTURES[name](np.array([[0.5, 0.5]]))
 
 
@@ -126,12 +142,16 @@ def test_a_display_draws_on_a_dark_background(display: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "unit"), [(Shannon(), "nats"), (Shannon(2), "bits"), (Shannon(3), "base 3"), (Brier(), "brier")]
+    ("measure", "unit"),
+    [(Shannon(), "nats"), (Shannon(2), "bits"), (Shannon(3), "base 3"), (Brier(), "brier")],
 )
 def test_axes_name_their_unit(measure: Entropy, unit: str) -> None:
     parts = hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]]), measure)
 
-    assert UncertaintyMapDisplay.from_decomposition(parts).plot().ax_.get_xlabel() == f"aleatoric uncertainty ({unit})"
+    assert (
+        UncertaintyMapDisplay.from_decomposition(parts).plot().ax_.get_xlabel()
+        == f"aleatoric uncertainty ({unit})"
+    )
 
 
 def test_a_display_takes_a_title(display: Any) -> None:
@@ -185,7 +205,9 @@ def test_a_missing_matplotlib_is_named_with_its_pip_command() -> None:
         "except ImportError as error: print(error)"
     )
 
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
 
     assert 'pip install "hocal[app]"' in finished.stdout
 
@@ -194,7 +216,9 @@ def test_axes_without_a_figure_are_refused() -> None:
     ax = Figure().subplots()
     ax.remove()
 
-    with pytest.raises(ValueError, match="`ax` must belong to a figure, got axes that were removed from theirs"):
+    with pytest.raises(
+        ValueError, match="`ax` must belong to a figure, got axes that were removed from theirs"
+    ):
         MixtureDisplay.from_predictions(hocal.Mixtures.from_vertices([[0.3, 0.7]])).plot(ax)
 
 
@@ -204,12 +228,25 @@ def test_importing_the_displays_does_not_import_matplotlib() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# Colours as people with each deficiency see them, on linear RGB: Machado, Oliveira and Fernandes (2009), severity 1.
+# Colours as people with each deficiency see them, on linear RGB: Machado, Oliveira and Fernandes
+# (2009), severity 1.
 SIGHT = {
     "full": np.eye(3),
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
 }
 TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 
@@ -228,14 +265,19 @@ def lab(light: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("sight", SIGHT)
 def test_the_colours_of_series_are_told_apart_whatever_the_sight(sight: str) -> None:
-    seen = [lab(np.clip(np.array(SIGHT[sight]) @ linear(c), 0, 1)) for c in (BLUE, ORANGE, GREEN, PURPLE)]
+    seen = [
+        lab(np.clip(np.array(SIGHT[sight]) @ linear(c), 0, 1))
+        for c in (BLUE, ORANGE, GREEN, PURPLE)
+    ]
 
     assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 15
 
 
 @pytest.mark.parametrize("sight", SIGHT)
 @pytest.mark.parametrize("blue", [BLUE, SKY])
-def test_blue_and_orange_which_carry_meaning_are_far_apart_whatever_the_sight(blue: str, sight: str) -> None:
+def test_blue_and_orange_which_carry_meaning_are_far_apart_whatever_the_sight(
+    blue: str, sight: str
+) -> None:
     first, second = (lab(np.clip(np.array(SIGHT[sight]) @ linear(c), 0, 1)) for c in (blue, ORANGE))
 
     assert np.linalg.norm(first - second) > 60

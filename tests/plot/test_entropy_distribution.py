@@ -14,7 +14,9 @@ from hocal.uncertainty.entropy import Shannon
 
 def entropies(scene: Any, **options: Any) -> EntropyDistributionDisplay:
     settings: dict[str, Any] = {"n_resamples": 50, "random_state": 0, **options}
-    return EntropyDistributionDisplay.from_estimator(scene.calibrator, scene.test.predictions, scene.counts, **settings)
+    return EntropyDistributionDisplay.from_estimator(
+        scene.calibrator, scene.test.predictions, scene.counts, **settings
+    )
 
 
 def test_observed_entropies_are_those_of_the_label_shares(scene: Any) -> None:
@@ -62,23 +64,37 @@ def test_true_label_distributions_are_compared_with_the_atoms_themselves(scene: 
 
 def test_the_band_holds_most_bins_when_the_prediction_is_right(scene: Any) -> None:
     display = EntropyDistributionDisplay.from_predictions(
-        scene.test.mixtures, scene.counts, cells=scene.test.cells, shown=[0, 1, 2, 3], n_resamples=200, random_state=0
+        scene.test.mixtures,
+        scene.counts,
+        cells=scene.test.cells,
+        shown=[0, 1, 2, 3],
+        n_resamples=200,
+        random_state=0,
     )
-    inside = (display.band[0] - 1e-9 <= display.observed) & (display.observed <= display.band[1] + 1e-9)
+    inside = (display.band[0] - 1e-9 <= display.observed) & (
+        display.observed <= display.band[1] + 1e-9
+    )
 
     assert inside.mean() > 0.9
 
 
-def test_the_band_of_a_large_cell_is_as_narrow_as_its_items_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_band_of_a_large_cell_is_as_narrow_as_its_items_make_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Half of the items have entropy 0: the standard error of their share is .5 / sqrt(1000)."""
     mixtures = hocal.Mixtures([[1, 0], [0.5, 0.5]], [0.5, 0.5], [0, 2], np.zeros(1000, dtype=int))
     monkeypatch.setattr("hocal.plot.entropy_distribution.MAX_DRAWN", 100)
 
     display = EntropyDistributionDisplay.from_predictions(
-        mixtures, label_distributions=mixtures.sample(random_state=0), n_resamples=400, random_state=0
+        mixtures,
+        label_distributions=mixtures.sample(random_state=0),
+        n_resamples=400,
+        random_state=0,
     )
 
-    assert display.band[1, 0, 0] - display.band[0, 0, 0] == pytest.approx(2 * 1.96 * 0.5 / 1000**0.5, rel=0.15)
+    assert display.band[1, 0, 0] - display.band[0, 0, 0] == pytest.approx(
+        2 * 1.96 * 0.5 / 1000**0.5, rel=0.15
+    )
 
 
 def test_distributions_are_drawn_at_the_numbers(scene: Any) -> None:
@@ -100,7 +116,9 @@ def test_each_cell_needs_axes(scene: Any) -> None:
 def test_a_cell_without_items_cannot_be_shown(scene: Any) -> None:
     empty = int(np.flatnonzero(np.bincount(scene.cells, minlength=15) == 0)[0])
 
-    with pytest.raises(ValueError, match=f"`shown` must name cells with items, got {empty}, which has none"):
+    with pytest.raises(
+        ValueError, match=f"`shown` must name cells with items, got {empty}, which has none"
+    ):
         entropies(scene, shown=[empty])
 
 
@@ -110,5 +128,7 @@ def test_min_items_must_leave_a_cell(scene: Any) -> None:
 
 
 def test_labels_or_label_distributions_are_needed(scene: Any) -> None:
-    with pytest.raises(ValueError, match="`counts` must be given, or `label_distributions` instead of it"):
+    with pytest.raises(
+        ValueError, match="`counts` must be given, or `label_distributions` instead of it"
+    ):
         EntropyDistributionDisplay.from_predictions(scene.test.mixtures)

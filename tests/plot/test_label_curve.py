@@ -70,7 +70,10 @@ def test_measured_errors_are_those_of_the_public_functions(scene: Any) -> None:
 
 
 def test_methods_are_measured_on_the_same_splits_and_left_unfitted(scene: Any) -> None:
-    both = {"one": hocal.SnapshotCalibrator(method="empirical"), "two": hocal.SnapshotCalibrator(method="empirical")}
+    both = {
+        "one": hocal.SnapshotCalibrator(method="empirical"),
+        "two": hocal.SnapshotCalibrator(method="empirical"),
+    }
 
     display = LabelCurveDisplay.from_estimator(
         both, scene.test.predictions, scene.counts, k=(2, 3), n_splits=2, random_state=0
@@ -92,13 +95,18 @@ def test_a_top_label_that_no_calibration_item_has_falls_back_to_the_pool() -> No
 
 
 def test_more_labels_than_items_have_cannot_be_drawn(scene: Any) -> None:
-    with pytest.raises(ValueError, match="`counts` must have at least 6 labels in each row, got 5 in row 0"):
-        LabelCurveDisplay.from_estimator(hocal.SnapshotCalibrator(), scene.test.predictions, scene.counts, k=[6])
+    with pytest.raises(
+        ValueError, match="`counts` must have at least 6 labels in each row, got 5 in row 0"
+    ):
+        LabelCurveDisplay.from_estimator(
+            hocal.SnapshotCalibrator(), scene.test.predictions, scene.counts, k=[6]
+        )
 
 
 def test_splits_must_be_equally_many_for_each_k() -> None:
     with pytest.raises(
-        ValueError, match=r"`errors\['a'\]` must have the same number of splits for each k, got \[1, 2\]"
+        ValueError,
+        match=r"`errors\['a'\]` must have the same number of splits for each k, got \[1, 2\]",
     ):
         LabelCurveDisplay.from_errors({"a": {2: [0.1], 5: [0.1, 0.2]}})
 
@@ -111,20 +119,28 @@ def test_a_curve_needs_a_method() -> None:
 
 
 def test_labels_in_all_need_the_number_of_items() -> None:
-    with pytest.raises(ValueError, match="`against` must be 'labels an item' unless n_items is known"):
+    with pytest.raises(
+        ValueError, match="`against` must be 'labels an item' unless n_items is known"
+    ):
         LabelCurveDisplay.from_errors(ERRORS).plot(against="labels in all")
 
 
-@pytest.mark.parametrize(("given", "got"), [({}, "an empty dict"), ({"mine": 3}, "int"), (None, "NoneType")])
+@pytest.mark.parametrize(
+    ("given", "got"), [({}, "an empty dict"), ({"mine": 3}, "int"), (None, "NoneType")]
+)
 def test_calibrators_are_calibrators(given: Any, got: str) -> None:
     p, counts = np.full((4, 2), 0.5), np.full((4, 2), 3)
 
-    with pytest.raises(ValueError, match=f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}"):
+    with pytest.raises(
+        ValueError, match=f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}"
+    ):
         LabelCurveDisplay.from_estimator(given, p, counts)
 
 
 def test_keys_of_errors_are_numbers_of_labels() -> None:
-    with pytest.raises(ValueError, match=r"`errors\['a'\]` must be an integer of at least 1, got 'two'"):
+    with pytest.raises(
+        ValueError, match=r"`errors\['a'\]` must be an integer of at least 1, got 'two'"
+    ):
         LabelCurveDisplay.from_errors({"a": {5: [0.1], "two": [0.1]}})  # type: ignore[dict-item]
 
 

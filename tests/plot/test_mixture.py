@@ -10,14 +10,18 @@ import pytest
 import hocal
 from hocal.plot import MixtureDisplay
 
-FOUR = hocal.Mixtures([[0.7, 0.2, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.1, 0.2, 0.6, 0.1]], [0.6, 0.1, 0.3], [0, 3], [0])
+FOUR = hocal.Mixtures(
+    [[0.7, 0.2, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0], [0.1, 0.2, 0.6, 0.1]], [0.6, 0.1, 0.3], [0, 3], [0]
+)
 SIDE = np.sqrt(3) / 2
 
 
 def test_two_classes_are_stems_at_the_shares_of_the_second() -> None:
     mixtures = hocal.Mixtures.from_ensemble([[[0.9, 0.1], [0.2, 0.8], [0.2, 0.8]]])
     display = MixtureDisplay.from_predictions(mixtures, classes=["no", "yes"]).plot()
-    stems = {round(float(s[0, 0]), 6): round(float(s[1, 1]), 6) for s in display.points_.get_segments()}
+    stems = {
+        round(float(s[0, 0]), 6): round(float(s[1, 1]), 6) for s in display.points_.get_segments()
+    }
 
     assert stems == {0.1: 0.333333, 0.8: 0.666667}
     assert display.ax_.get_xlabel() == "share of labels for yes"
@@ -32,10 +36,16 @@ def test_many_binary_atoms_are_a_histogram_of_all_the_weight() -> None:
 
 
 def test_three_classes_lie_in_a_triangle_with_certain_labels_at_its_corners() -> None:
-    display = MixtureDisplay.from_predictions(hocal.Mixtures.from_vertices([[0.5, 0.3, 0.2]])).plot()
+    display = MixtureDisplay.from_predictions(
+        hocal.Mixtures.from_vertices([[0.5, 0.3, 0.2]])
+    ).plot()
 
-    assert np.asarray(display.points_.get_offsets()) == pytest.approx(np.array([[0, 0], [1, 0], [0.5, SIDE]]))
-    assert display.points_.get_sizes() / display.points_.get_sizes().sum() == pytest.approx([0.5, 0.3, 0.2])
+    assert np.asarray(display.points_.get_offsets()) == pytest.approx(
+        np.array([[0, 0], [1, 0], [0.5, SIDE]])
+    )
+    assert display.points_.get_sizes() / display.points_.get_sizes().sum() == pytest.approx(
+        [0.5, 0.3, 0.2]
+    )
 
 
 def test_more_classes_show_the_three_of_largest_mean() -> None:
@@ -87,7 +97,9 @@ def test_all_classes_need_names() -> None:
 def test_an_empty_mixture_cannot_be_shown() -> None:
     mixtures = hocal.Mixtures.from_snapshots([[1, 0]], [0], n_cells=2).stored()
 
-    with pytest.raises(ValueError, match="`item` must have a mixture with atoms, got 1, whose cell is empty"):
+    with pytest.raises(
+        ValueError, match="`item` must have a mixture with atoms, got 1, whose cell is empty"
+    ):
         MixtureDisplay.from_predictions(mixtures, item=1)
 
 

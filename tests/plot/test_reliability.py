@@ -20,7 +20,9 @@ from hocal.uncertainty.entropy import Shannon, get_entropy
 QUANTITIES = ["aleatoric", "epistemic", "mean"]
 
 
-def cell_means(values: NDArray[np.float64], cells: NDArray[np.intp], n_cells: int) -> NDArray[np.float64]:
+def cell_means(
+    values: NDArray[np.float64], cells: NDArray[np.intp], n_cells: int
+) -> NDArray[np.float64]:
     """Average over the items of each cell, the slow way."""
     inside = [values[cells == cell] for cell in range(n_cells)]
     return np.array([each.mean() if len(each) else np.nan for each in inside])
@@ -28,7 +30,12 @@ def cell_means(values: NDArray[np.float64], cells: NDArray[np.intp], n_cells: in
 
 def reliability(scene: Any, **options: Any) -> ReliabilityDisplay:
     return ReliabilityDisplay.from_estimator(
-        scene.calibrator, scene.test.predictions, scene.counts, n_resamples=40, random_state=0, **options
+        scene.calibrator,
+        scene.test.predictions,
+        scene.counts,
+        n_resamples=40,
+        random_state=0,
+        **options,
     )
 
 
@@ -48,7 +55,9 @@ def test_predicted_uncertainty_is_that_of_the_calibrator(
 
 
 @pytest.mark.parametrize("kind", ["scene", "empirical_scene"])
-def test_the_mean_is_that_of_the_class_ranked_first(kind: str, request: pytest.FixtureRequest) -> None:
+def test_the_mean_is_that_of_the_class_ranked_first(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
     scene = request.getfixturevalue(kind)
     p = scene.test.predictions
     first = np.arange(len(p)), p.argmax(axis=1)
@@ -57,8 +66,12 @@ def test_the_mean_is_that_of_the_class_ranked_first(kind: str, request: pytest.F
 
     display = reliability(scene, quantity="mean")
 
-    assert display.predicted == pytest.approx(cell_means(predicted, scene.cells, 15), abs=1e-9, nan_ok=True)
-    assert display.observed == pytest.approx(cell_means(observed, scene.cells, 15), abs=1e-9, nan_ok=True)
+    assert display.predicted == pytest.approx(
+        cell_means(predicted, scene.cells, 15), abs=1e-9, nan_ok=True
+    )
+    assert display.observed == pytest.approx(
+        cell_means(observed, scene.cells, 15), abs=1e-9, nan_ok=True
+    )
 
 
 def test_observed_brier_disagreement_is_the_unbiased_share_of_pairs_that_differ(scene: Any) -> None:
@@ -66,7 +79,9 @@ def test_observed_brier_disagreement_is_the_unbiased_share_of_pairs_that_differ(
 
     display = reliability(scene, entropy="brier")
 
-    assert display.observed == pytest.approx(cell_means(pairs, scene.cells, 15), abs=1e-9, nan_ok=True)
+    assert display.observed == pytest.approx(
+        cell_means(pairs, scene.cells, 15), abs=1e-9, nan_ok=True
+    )
 
 
 def test_observed_aleatoric_uncertainty_lacks_the_bias_of_the_plug_in() -> None:
@@ -75,7 +90,9 @@ def test_observed_aleatoric_uncertainty_lacks_the_bias_of_the_plug_in() -> None:
     counts, truth = world.draw(5, random_state=1), hocal.decompose(world.mixtures).aleatoric[0]
     plug_in = Shannon().value(counts / 5).mean()
 
-    display = ReliabilityDisplay.from_predictions(world.mixtures, counts, n_resamples=1, random_state=0)
+    display = ReliabilityDisplay.from_predictions(
+        world.mixtures, counts, n_resamples=1, random_state=0
+    )
 
     assert abs(plug_in - truth) > 0.08
     assert abs(display.observed[0] - truth) < 0.03
@@ -85,10 +102,18 @@ def test_observed_aleatoric_uncertainty_lacks_the_bias_of_the_plug_in() -> None:
 def test_observed_predictive_uncertainty_is_not_lowered_by_few_items(entropy: str) -> None:
     """The entropy of the mean of four items' labels falls short of that of the mean by .05 nats on average."""
     mixtures = hocal.Mixtures.from_points([[0.5, 0.3, 0.2]])[np.zeros(400, dtype=int)]
-    options: dict[str, Any] = {"cells": np.arange(400) // 4, "entropy": entropy, "n_resamples": 2, "random_state": 0}
+    options: dict[str, Any] = {
+        "cells": np.arange(400) // 4,
+        "entropy": entropy,
+        "n_resamples": 2,
+        "random_state": 0,
+    }
     counts = mixtures.draw(5, random_state=0)
 
-    parts = [ReliabilityDisplay.from_predictions(mixtures, counts, quantity=q, **options) for q in QUANTITIES[:2]]
+    parts = [
+        ReliabilityDisplay.from_predictions(mixtures, counts, quantity=q, **options)
+        for q in QUANTITIES[:2]
+    ]
     naive = get_entropy(entropy).value(counts.reshape(100, 4, 3).sum(axis=1) / 20).mean()
     truth = float(get_entropy(entropy).value([0.5, 0.3, 0.2]))
 
@@ -97,9 +122,13 @@ def test_observed_predictive_uncertainty_is_not_lowered_by_few_items(entropy: st
 
 
 @pytest.mark.parametrize("quantity", ["aleatoric", "epistemic"])
-def test_intervals_are_those_of_a_certificate_for_the_test_labels(scene: Any, quantity: str) -> None:
+def test_intervals_are_those_of_a_certificate_for_the_test_labels(
+    scene: Any, quantity: str
+) -> None:
     partition = scene.calibrator.partition_
-    statistics = CellStatistics.from_items(scene.test.predictions, scene.counts, scene.cells, partition.layout_)
+    statistics = CellStatistics.from_items(
+        scene.test.predictions, scene.counts, scene.cells, partition.layout_
+    )
     certificate = certify(statistics, scene.calibrator.cell_mixtures_, confidence=0.9, aligned=True)
     lower, upper = certificate.interval(quantity)
 
@@ -112,15 +141,21 @@ def test_intervals_are_those_of_a_certificate_for_the_test_labels(scene: Any, qu
 def test_intervals_of_the_mean_are_betting_intervals(scene: Any) -> None:
     display = reliability(scene, quantity="mean")
     cell = int(display.n_items.argmax())
-    shares = np.asarray(align_counts(scene.test.predictions, scene.counts))[scene.cells == cell, 0] / 5
+    shares = (
+        np.asarray(align_counts(scene.test.predictions, scene.counts))[scene.cells == cell, 0] / 5
+    )
 
     expected = betting_interval(shares, delta=0.05)
 
-    assert (display.lower[cell], display.upper[cell]) == pytest.approx((expected.lower, expected.upper))
+    assert (display.lower[cell], display.upper[cell]) == pytest.approx(
+        (expected.lower, expected.upper)
+    )
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
-def test_the_noise_band_holds_the_share_it_promises_when_predictions_are_right(quantity: Any) -> None:
+def test_the_noise_band_holds_the_share_it_promises_when_predictions_are_right(
+    quantity: Any,
+) -> None:
     world = make_mixture_world(6000, 3, n_cells=60, ambiguity=0.4, random_state=0)
 
     display = ReliabilityDisplay.from_predictions(
@@ -169,7 +204,8 @@ def test_points_bands_and_intervals_are_drawn_at_the_numbers(scene: Any) -> None
     points = np.concatenate([display.points_.get_offsets(), display.outside_.get_offsets()])
     expected = np.stack([display.predicted, display.observed], axis=1)[shown]
     ends = [
-        np.stack([segment[:, 1] for segment in drawn.get_segments()]) for drawn in (display.band_, display.intervals_)
+        np.stack([segment[:, 1] for segment in drawn.get_segments()])
+        for drawn in (display.band_, display.intervals_)
     ]
 
     assert 0 < shown.sum() < (display.n_items > 0).sum()
@@ -194,13 +230,19 @@ def test_items_with_one_label_count_for_the_mean_alone() -> None:
     aleatoric = ReliabilityDisplay.from_predictions(mixtures, counts, **options)
     mean = ReliabilityDisplay.from_predictions(mixtures, counts, quantity="mean", **options)
 
-    assert aleatoric.observed[0] == pytest.approx((1.5 * (1 - ((several / 3) ** 2).sum(axis=1))).mean())
+    assert aleatoric.observed[0] == pytest.approx(
+        (1.5 * (1 - ((several / 3) ** 2).sum(axis=1))).mean()
+    )
     assert mean.observed[0] == pytest.approx((counts[:, 0] / counts.sum(axis=1)).mean())
 
 
 def test_one_label_an_item_cannot_show_disagreement(scene: Any) -> None:
-    with pytest.raises(ValueError, match="`counts` must have two labels for some items, got one for each"):
-        ReliabilityDisplay.from_estimator(scene.calibrator, scene.test.predictions, scene.test.draw(1, random_state=0))
+    with pytest.raises(
+        ValueError, match="`counts` must have two labels for some items, got one for each"
+    ):
+        ReliabilityDisplay.from_estimator(
+            scene.calibrator, scene.test.predictions, scene.test.draw(1, random_state=0)
+        )
 
 
 def test_min_items_must_leave_a_cell(scene: Any) -> None:
@@ -209,32 +251,44 @@ def test_min_items_must_leave_a_cell(scene: Any) -> None:
 
 
 def test_an_unknown_quantity_is_refused(scene: Any) -> None:
-    with pytest.raises(ValueError, match="`quantity` must be one of 'aleatoric', 'epistemic', 'mean', got 'total'"):
+    with pytest.raises(
+        ValueError, match="`quantity` must be one of 'aleatoric', 'epistemic', 'mean', got 'total'"
+    ):
         reliability(scene, quantity="total")
 
 
 def test_a_calibrator_must_be_fitted(scene: Any) -> None:
     with pytest.raises(NotFittedError, match="SnapshotCalibrator instance is not fitted yet"):
-        ReliabilityDisplay.from_estimator(hocal.SnapshotCalibrator(), scene.test.predictions, scene.counts)
+        ReliabilityDisplay.from_estimator(
+            hocal.SnapshotCalibrator(), scene.test.predictions, scene.counts
+        )
 
 
 def test_anything_but_a_calibrator_is_sent_to_from_predictions(scene: Any) -> None:
     classifier: Any = hocal.HigherOrderCalibratedClassifier()
 
-    with pytest.raises(ValueError, match="must be a SnapshotCalibrator, got HigherOrderCalibratedClassifier"):
+    with pytest.raises(
+        ValueError, match="must be a SnapshotCalibrator, got HigherOrderCalibratedClassifier"
+    ):
         ReliabilityDisplay.from_estimator(classifier, scene.test.predictions, scene.counts)
 
 
 def test_mixtures_and_counts_of_different_items_are_named() -> None:
     mixtures = hocal.Mixtures.from_points([[0.5, 0.5]] * 3)
 
-    with pytest.raises(ValueError, match="`mixtures` and `counts` must describe the same items, got 3 and 2 rows"):
+    with pytest.raises(
+        ValueError, match="`mixtures` and `counts` must describe the same items, got 3 and 2 rows"
+    ):
         ReliabilityDisplay.from_predictions(mixtures, [[1, 1], [1, 1]])
 
 
 def test_a_single_item_shows_no_epistemic_uncertainty() -> None:
     mixtures = hocal.Mixtures.from_points([[0.5, 0.5]])
-    display = ReliabilityDisplay.from_predictions(mixtures, [[2, 2]], quantity="epistemic", random_state=0)
+    display = ReliabilityDisplay.from_predictions(
+        mixtures, [[2, 2]], quantity="epistemic", random_state=0
+    )
 
-    with pytest.raises(ValueError, match="whose labels show epistemic uncertainty, the largest has 0 items"):
+    with pytest.raises(
+        ValueError, match="whose labels show epistemic uncertainty, the largest has 0 items"
+    ):
         display.plot(min_items=1)

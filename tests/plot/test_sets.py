@@ -32,9 +32,13 @@ def test_atoms_of_the_set_have_its_mass(scene: Any) -> None:
 
 def test_labels_are_inside_when_the_public_sets_say_so(scene: Any) -> None:
     p, items = scene.test.predictions, np.arange(60)
-    display = PredictionSetDisplay.from_estimator(scene.calibrator, p, scene.counts, items=items, coverage=0.6)
+    display = PredictionSetDisplay.from_estimator(
+        scene.calibrator, p, scene.counts, items=items, coverage=0.6
+    )
 
-    expected = scene.calibrator.predict_set(p, coverage=0.6, shape="ball").contains(scene.counts / 5)[:60]
+    expected = scene.calibrator.predict_set(p, coverage=0.6, shape="ball").contains(
+        scene.counts / 5
+    )[:60]
 
     assert np.array_equal(display.contains, expected)
     assert 0 < expected.sum() < 60
@@ -42,7 +46,11 @@ def test_labels_are_inside_when_the_public_sets_say_so(scene: Any) -> None:
 
 def test_atoms_and_labels_are_drawn_at_the_numbers(scene: Any) -> None:
     display = PredictionSetDisplay.from_estimator(
-        scene.calibrator, scene.test.predictions, scene.counts, items=[1, 2], classes=["a", "b", "c"]
+        scene.calibrator,
+        scene.test.predictions,
+        scene.counts,
+        items=[1, 2],
+        classes=["a", "b", "c"],
     ).plot()
     atoms, _, labels = display.axes_[1].collections
 
@@ -62,7 +70,9 @@ def test_the_title_says_whether_the_labels_are_inside() -> None:
 
 
 def test_a_set_without_labels_is_drawn_alone() -> None:
-    display = PredictionSetDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5]])).plot(title="alone")
+    display = PredictionSetDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5]])).plot(
+        title="alone"
+    )
 
     assert display.shares is None
     assert display.ax_.get_title() == "item 0, 100% of the mass"
@@ -78,7 +88,9 @@ def test_a_classifier_is_asked_for_its_classes() -> None:
 
 def test_all_classes_need_names() -> None:
     with pytest.raises(ValueError, match="`classes` must name all 2 classes, got 1 names"):
-        PredictionSetDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5]]), classes=["a"])
+        PredictionSetDisplay.from_predictions(
+            hocal.Mixtures.from_points([[0.5, 0.5]]), classes=["a"]
+        )
 
 
 def test_an_item_must_exist() -> None:
@@ -110,7 +122,9 @@ def test_coverage_needs_cells_where_the_partition_does() -> None:
     for method in ("deconvolved", "empirical"):
         calibrator = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(n_cells=2), method=method)  # type: ignore[arg-type]
         calibrator.fit(p, counts, cells=cells)
-        found.append(CoverageDisplay.from_estimator(calibrator, p, counts, cells=cells, **options).n_items)
+        found.append(
+            CoverageDisplay.from_estimator(calibrator, p, counts, cells=cells, **options).n_items
+        )
 
     assert found == [40, 40]
 
@@ -123,7 +137,9 @@ def test_the_band_holds_the_coverage_of_right_predictions(scene: Any) -> None:
     assert ((display.band[0] <= display.observed) & (display.observed <= display.band[1])).all()
 
 
-def test_the_band_of_many_items_is_as_narrow_as_they_make_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_band_of_many_items_is_as_narrow_as_they_make_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Half of the pairs of labels are (1, 1), the centre of a ball of radius 0."""
     mixtures = hocal.Mixtures.from_points([[0.5, 0.5]])[np.zeros(4000, dtype=int)]
     monkeypatch.setattr("hocal.plot.coverage.MAX_DRAWN", 200)

@@ -75,8 +75,12 @@ def test_marked_items_are_circled_where_they_are() -> None:
 
 
 def test_the_largest_possible_uncertainty_is_drawn_where_it_is_in_sight() -> None:
-    near = UncertaintyMapDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5], [0.9, 0.1]])).plot()
-    far = UncertaintyMapDisplay.from_decomposition(hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]]))).plot()
+    near = UncertaintyMapDisplay.from_predictions(
+        hocal.Mixtures.from_points([[0.5, 0.5], [0.9, 0.1]])
+    ).plot()
+    far = UncertaintyMapDisplay.from_decomposition(
+        hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]]))
+    ).plot()
 
     assert near.maximum == pytest.approx(np.log(2))
     assert "largest possible" in [line.get_label() for line in near.ax_.lines]
@@ -95,7 +99,9 @@ def test_a_classifier_is_asked_for_its_classes() -> None:
 def test_infinite_parts_have_no_place() -> None:
     parts = hocal.decompose(hocal.Mixtures.from_vertices([[0.5, 0.5]]), kind="reverse")
 
-    with pytest.raises(ValueError, match=r"`parts` must be finite to have a place on the map, got inf in row 0"):
+    with pytest.raises(
+        ValueError, match=r"`parts` must be finite to have a place on the map, got inf in row 0"
+    ):
         UncertaintyMapDisplay.from_decomposition(parts)
 
 
@@ -105,7 +111,11 @@ def test_a_marked_item_must_exist() -> None:
 
 
 def test_a_map_needs_the_parts_of_an_item() -> None:
-    with pytest.raises(ValueError, match="`parts` must be a Decomposition of at least one item, got ndarray"):
+    with pytest.raises(
+        ValueError, match="`parts` must be a Decomposition of at least one item, got ndarray"
+    ):
         UncertaintyMapDisplay.from_decomposition(np.zeros(3))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`parts` must be a Decomposition of at least one item, got none"):
+    with pytest.raises(
+        ValueError, match="`parts` must be a Decomposition of at least one item, got none"
+    ):
         UncertaintyMapDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5]])[:0])

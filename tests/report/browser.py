@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 PATIENCE = 60.0  # seconds for one answer, on a machine that runs other tests at the same time
 
 _FLAGS = (
@@ -39,9 +41,18 @@ class Browser:
     def __init__(self, profile: Path) -> None:
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
-        command = f'exec "$0" "$@" 3</dev/fd/{to_browser} 4>/dev/fd/{from_browser}'  # the protocol speaks on 3 and 4
+        # the protocol speaks on 3 and 4
+        command = f'exec "$0" "$@" 3</dev/fd/{to_browser} 4>/dev/fd/{from_browser}'
         self._process = subprocess.Popen(
-            ["sh", "-c", command, str(CHROMIUM), *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            [
+                "sh",
+                "-c",
+                command,
+                str(CHROMIUM),
+                *_FLAGS,
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -58,7 +69,9 @@ class Browser:
     def attach(self) -> None:
         """Open the page that all further commands speak to."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
 
@@ -85,21 +98,33 @@ class Browser:
         self.dialogs.clear()
         self.send("Page.navigate", url=path.as_uri())
         deadline = time.monotonic() + PATIENCE
-        while self.run("document.readyState") != "complete" or self.run("location.href") != path.as_uri():
+        while (
+            self.run("document.readyState") != "complete"
+            or self.run("location.href") != path.as_uri()
+        ):
             assert time.monotonic() < deadline, f"{path} did not load"
             time.sleep(0.02)
 
     def run(self, script: str) -> Any:
         """Return the value of an expression in the page; a promise is awaited."""
-        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.send(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
 
     def press(self, key: str, *, code: int, text: str = "") -> None:
         """Press and release a key, such as Tab; Enter and letters have a text as well."""
-        common = {"key": key, "code": key, "windowsVirtualKeyCode": code, "nativeVirtualKeyCode": code}
-        self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
+        common = {
+            "key": key,
+            "code": key,
+            "windowsVirtualKeyCode": code,
+            "nativeVirtualKeyCode": code,
+        }
+        self.send(
+            "Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common
+        )
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def type(self, text: str) -> None:
@@ -129,7 +154,11 @@ class Browser:
     def screen(self, width: int, height: int = 900, *, dark: bool = False, media: str = "") -> None:
         """Choose the size of the window, the colours that the reader prefers, and screen or print."""
         self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", media=media, features=[scheme])
@@ -140,7 +169,9 @@ class Browser:
         if whole:
             size = self.send("Page.getLayoutMetrics")["cssContentSize"]
             clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-            answer = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+            answer = self.send(
+                "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
+            )
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def print(self) -> bytes:
@@ -175,7 +206,9 @@ class Browser:
             case "Network.loadingFailed" if parameters.get("blockedReason"):
                 self.blocked.append(parameters["blockedReason"])
             case "Log.entryAdded":
-                self.messages.append(f"{parameters['entry']['level']}: {parameters['entry']['text']}")
+                self.messages.append(
+                    f"{parameters['entry']['level']}: {parameters['entry']['text']}"
+                )
             case "Runtime.exceptionThrown":
                 self.messages.append(json.dumps(parameters["exceptionDetails"]))
             case "Runtime.consoleAPICalled":
@@ -183,8 +216,14 @@ class Browser:
             case "Page.javascriptDialogOpening":
                 self.dialogs.append(parameters["message"])
                 self._number += 1  # answered without waiting, or everything would stand still
-                answer = {"id": self._number, "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
-                os.write(self._write, json.dumps(answer | {"sessionId": self._session}).encode() + b"\0")
+                answer = {
+                    "id": self._number,
+                    "method": "Page.handleJavaScriptDialog",
+                    "params": {"accept": True},
+                }
+                os.write(
+                    self._write, json.dumps(answer | {"sessionId": self._session}).encode() + b"\0"
+                )
 
 
 @contextlib.contextmanager

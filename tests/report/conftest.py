@@ -21,7 +21,12 @@ def example() -> Example:
 @pytest.fixture(scope="session")
 def check() -> dict[str, Any]:
     """Return what an AnnotationCheck becomes, as far as a report looks at it."""
-    finding = {"topic": "order", "severity": "warning", "message": "Bob copied <b>Ann</b>.", "action": "Hide labels."}
+    finding = {
+        "topic": "order",
+        "severity": "warning",
+        "message": "Bob copied <b>Ann</b>.",
+        "action": "Hide labels.",
+    }
     calm = {"topic": "labels", "severity": "ok", "message": "Two labels an item.", "action": ""}
     return {"n_judgements": 1600, "n_items": 400, "n_annotators": 30, "findings": [finding, calm]}
 

@@ -28,6 +28,8 @@ def make_example() -> Example:
     """Calibrate on 400 items with four labels each and keep 400 others."""
     world = make_mixture_world(800, 4, random_state=0)
     counts, half = world.draw(4, random_state=1), slice(400, None)
-    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(5)).fit(world.predictions[:400], counts[:400])
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(5)).fit(
+        world.predictions[:400], counts[:400]
+    )
     images = np.random.default_rng(2).integers(0, 256, (400, 8, 8), dtype=np.uint8)
     return Example(calibrator, world.predictions[half], counts[half], images)

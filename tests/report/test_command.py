@@ -36,12 +36,19 @@ def _write_tables(folder: Path, example: Example) -> None:
     p, items = example.probabilities, [f"img-{row}" for row in range(len(example.probabilities))]
     picture = {"bytes": None, "path": str(folder / "black.png")}
     columns = {"item": items} | {str(j): p[:, j] for j in range(4)}
-    media = {"file": ["black.png"] * 400, "words": [f"text of {name}" for name in items], "hub": [picture] * 400}
+    media = {
+        "file": ["black.png"] * 400,
+        "words": [f"text of {name}" for name in items],
+        "hub": [picture] * 400,
+    }
     parquet.write_table(pa.table(columns | media), folder / "predictions.parquet")
     csv.write_csv(pa.table(columns), folder / "predictions.csv")
     labels = pa.table({"item": items[:300]} | {f"n{j}": example.counts[:300, j] for j in range(4)})
     parquet.write_table(labels, folder / "counts.parquet")
-    parquet.write_table(pa.concat_tables([pa.table(columns), pa.table(columns).slice(0, 1)]), folder / "twice.parquet")
+    parquet.write_table(
+        pa.concat_tables([pa.table(columns), pa.table(columns).slice(0, 1)]),
+        folder / "twice.parquet",
+    )
 
 
 @pytest.fixture
@@ -52,7 +59,9 @@ def run(folder: Path) -> Run:
 
     def call(*arguments: str, table: str = "predictions.parquet") -> Any:
         columns = ["--probability-columns", "0,1,2,3", "--no-planning"]
-        return CliRunner().invoke(app, [str(folder / "model.hocal"), str(folder / table), *columns, *arguments])
+        return CliRunner().invoke(
+            app, [str(folder / "model.hocal"), str(folder / table), *columns, *arguments]
+        )
 
     return call
 
@@ -71,7 +80,9 @@ def test_json_and_markdown_are_printed(run: Run) -> None:
 
 
 def test_the_same_table_as_csv_gives_the_same_summary(run: Run) -> None:
-    first, second = (json.loads(run("--json", table=f"predictions.{kind}").output) for kind in ("parquet", "csv"))
+    first, second = (
+        json.loads(run("--json", table=f"predictions.{kind}").output) for kind in ("parquet", "csv")
+    )
 
     assert first["parts"] == second["parts"]
     assert first["cells"] == second["cells"]
@@ -86,20 +97,26 @@ def test_items_without_labels_are_reported_and_not_measured(run: Run, folder: Pa
     assert {item["n_labels"] for item in summary["items"]} == {0, 4}
 
 
-def test_labels_find_their_items_when_one_table_writes_them_as_text(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_labels_find_their_items_when_one_table_writes_them_as_text(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
     """Half a second is .5 in the text of DuckDB and .500000 in that of Python."""
     times = [datetime(2024, 5, 1) + timedelta(seconds=row / 2) for row in range(400)]
-    predictions = parquet.read_table(folder / "predictions.parquet").set_column(0, "item", pa.array(times))
+    predictions = parquet.read_table(folder / "predictions.parquet").set_column(
+        0, "item", pa.array(times)
+    )
     parquet.write_table(predictions.take(np.arange(400)[::-1]), folder / "times.parquet")
     names = [str(time).replace(".500000", ".5") for time in times[:300]]
     counts = parquet.read_table(folder / "counts.parquet").set_column(0, "item", pa.array(names))
     csv.write_csv(counts, tmp_path / "counts.csv")
     columns = ["--json", "--count-columns", "n0,n1,n2,n3", "--labels"]
 
-    expected = json.loads(run(*columns, str(folder / "counts.parquet")).output)["trust"]["calibration"]
-    found = json.loads(run(*columns, str(tmp_path / "counts.csv"), table="times.parquet").output)["trust"][
+    expected = json.loads(run(*columns, str(folder / "counts.parquet")).output)["trust"][
         "calibration"
     ]
+    found = json.loads(run(*columns, str(tmp_path / "counts.csv"), table="times.parquet").output)[
+        "trust"
+    ]["calibration"]
 
     assert (found["n_items"], found["mean"]) == (300, expected["mean"])
 
@@ -129,13 +146,19 @@ def test_a_check_is_read_from_its_file(run: Run, tmp_path: Path, check: dict[str
     [
         ([], "`--output` must be given, or one of --json and --markdown to print"),
         (["--json", "--markdown"], "or one of --json and --markdown to print"),
-        (["--json", "--label", "choice"], "`--labels` must be given with --label or --count-columns"),
+        (
+            ["--json", "--label", "choice"],
+            "`--labels` must be given with --label or --count-columns",
+        ),
         (["-o", "report.pdf"], "`path` must end with .html, .md or .json, got 'report.pdf'"),
         (
             ["--json", "--images", "pixels"],
             "`--images` must name a column of PROBABILITIES, got 'pixels'. It has item, ",
         ),
-        (["--json", "--text", "prose"], "`--text` must name a column of PROBABILITIES, got 'prose'"),
+        (
+            ["--json", "--text", "prose"],
+            "`--text` must name a column of PROBABILITIES, got 'prose'",
+        ),
     ],
     ids=["no-output", "two-prints", "no-labels", "ending", "images", "text"],
 )
@@ -145,7 +168,9 @@ def test_bad_input_is_refused(run: Run, arguments: list[str], message: str) -> N
 
 
 def test_a_repeated_item_is_refused(run: Run) -> None:
-    with pytest.raises(ValueError, match="PROBABILITIES must have one row for each item, got several for 'img-0'"):
+    with pytest.raises(
+        ValueError, match="PROBABILITIES must have one row for each item, got several for 'img-0'"
+    ):
         raise run("--json", table="twice.parquet").exception
 
 
@@ -153,7 +178,9 @@ def test_a_repeated_item_is_refused(run: Run) -> None:
 def test_a_check_that_is_no_json_is_refused(run: Run, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "check.json").write_bytes(content)
 
-    with pytest.raises(ValueError, match="`--check` must be a file that `hocal check --json` printed"):
+    with pytest.raises(
+        ValueError, match="`--check` must be a file that `hocal check --json` printed"
+    ):
         raise run("--json", "--check", str(tmp_path / "check.json")).exception
 
 

@@ -65,8 +65,14 @@ def test_the_page_names_no_address(summary: Summary) -> None:
 
 
 def test_the_policy_allows_nothing_remote(summary: Summary) -> None:
-    metas = [attributes for tag, attributes in Elements(Report(summary).html()).found if tag == "meta"]
-    policy = next(str(meta["content"]) for meta in metas if meta.get("http-equiv") == "Content-Security-Policy")
+    metas = [
+        attributes for tag, attributes in Elements(Report(summary).html()).found if tag == "meta"
+    ]
+    policy = next(
+        str(meta["content"])
+        for meta in metas
+        if meta.get("http-equiv") == "Content-Security-Policy"
+    )
 
     assert policy.startswith("default-src 'none'; img-src data:; ")
     assert "unsafe" not in policy
@@ -75,13 +81,17 @@ def test_the_policy_allows_nothing_remote(summary: Summary) -> None:
 
 def test_the_numbers_inside_the_page_are_the_summary_without_pictures(summary: Summary) -> None:
     embedded = re.search(
-        r'<script type="application/json" id="summary">(.*?)</script>', Report(summary).html(), re.DOTALL
+        r'<script type="application/json" id="summary">(.*?)</script>',
+        Report(summary).html(),
+        re.DOTALL,
     )
 
     assert embedded is not None
     numbers = json.loads(embedded[1])
     assert numbers["cells"] == json.loads(json.dumps(summary["cells"]))
-    assert {card["image"] for gallery in numbers["galleries"] for card in gallery["cards"]} == {None}
+    assert {card["image"] for gallery in numbers["galleries"] for card in gallery["cards"]} == {
+        None
+    }
 
 
 def test_markdown_shows_names_as_they_are(summary: Summary) -> None:
@@ -93,9 +103,13 @@ def test_markdown_shows_names_as_they_are(summary: Summary) -> None:
 
 def test_a_line_break_in_a_name_stays_inside_its_row(example: Example) -> None:
     classes = ["a\n| b", "c", "d", "e"]
-    text = Report(summarise(example.calibrator, example.probabilities, classes=classes, planning=False)).markdown()
+    text = Report(
+        summarise(example.calibrator, example.probabilities, classes=classes, planning=False)
+    ).markdown()
 
-    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")}
+    widths = {
+        len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")
+    }
     assert widths == {7}
 
 
@@ -120,16 +134,21 @@ def test_notebooks_show_markdown(summary: Summary) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beginning"), [("r.html", "<!DOCTYPE html>"), ("r.HTM", "<!DOCTYPE"), ("r.md", "# Title"), ("r.json", "{")]
+    ("name", "beginning"),
+    [("r.html", "<!DOCTYPE html>"), ("r.HTM", "<!DOCTYPE"), ("r.md", "# Title"), ("r.json", "{")],
 )
-def test_the_ending_chooses_the_format(summary: Summary, tmp_path: Path, name: str, beginning: str) -> None:
+def test_the_ending_chooses_the_format(
+    summary: Summary, tmp_path: Path, name: str, beginning: str
+) -> None:
     path = Report(summary).save(tmp_path / name)
 
     assert path.read_text(encoding="utf-8").startswith(beginning)
 
 
 def test_an_unknown_ending_is_refused(summary: Summary, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`path` must end with .html, .md or .json, got '.*report.pdf'"):
+    with pytest.raises(
+        ValueError, match=r"`path` must end with .html, .md or .json, got '.*report.pdf'"
+    ):
         Report(summary).save(tmp_path / "report.pdf")
 
 
@@ -137,13 +156,17 @@ def test_an_existing_file_is_replaced_only_on_request(summary: Summary, tmp_path
     path = tmp_path / "report.md"
     path.write_text("mine")
 
-    with pytest.raises(FileExistsError, match=r"`path` must be new, got '.*report.md'. Pass overwrite=True"):
+    with pytest.raises(
+        FileExistsError, match=r"`path` must be new, got '.*report.md'. Pass overwrite=True"
+    ):
         Report(summary).save(path)
     assert path.read_text() == "mine"
     assert Report(summary).save(path, overwrite=True).read_text(encoding="utf-8") != "mine"
 
 
-def test_a_failed_write_leaves_the_old_file(summary: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    summary: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "report.md"
     path.write_text("old")
 
@@ -160,7 +183,9 @@ def test_a_failed_write_leaves_the_old_file(summary: Summary, tmp_path: Path, mo
 
 @pytest.mark.parametrize(("content", "got"), [({"format": "other/2"}, "'other/2'"), ([], "'list'")])
 def test_something_else_than_a_summary_is_refused(content: object, got: str) -> None:
-    with pytest.raises(ValueError, match=rf"`summary` must be of format 'hocal-report/1', got {got}"):
+    with pytest.raises(
+        ValueError, match=rf"`summary` must be of format 'hocal-report/1', got {got}"
+    ):
         Report(content)  # type: ignore[arg-type]
 
 
@@ -171,7 +196,9 @@ def test_importing_reports_leaves_the_extra_alone(heavy: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_page_without_jinja_names_the_extra(summary: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_without_jinja_names_the_extra(
+    summary: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
 
     with pytest.raises(ImportError, match=r'needs jinja2: pip install "hocal\[app\]"'):
@@ -187,13 +214,17 @@ def test_a_page_of_ten_thousand_items_with_pictures_of_noise_stays_below_five_me
     noise = rng.integers(0, 256, (1, 200, 200, 3), dtype=np.uint8)
     images = np.broadcast_to(noise, (10_000, 200, 200, 3))
 
-    summary = summarise(calibrator, p, images=images, texts=["word " * 1000] * 10_000, planning=False)
+    summary = summarise(
+        calibrator, p, images=images, texts=["word " * 1000] * 10_000, planning=False
+    )
 
     assert len(Report(summary).html().encode()) < 5_000_000
 
 
 def test_a_page_without_labels_media_and_plans_is_complete(example: Example) -> None:
-    summary = summarise(example.calibrator, example.probabilities, planning=False, n_gallery=0, n_listed=0)
+    summary = summarise(
+        example.calibrator, example.probabilities, planning=False, n_gallery=0, n_listed=0
+    )
     text = Report(summary).html()
 
     assert "Calibration was not measured" in text
@@ -223,13 +254,17 @@ def test_attacks_in_every_field_of_a_summary_stay_text(summary: Summary) -> None
     tags = [tag for tag, _ in page.found]
     assert tags.count("script") == 2
     assert tags.count("img") == sum(len(gallery["cards"]) for gallery in summary["galleries"])
-    assert not [name for _, attributes in page.found for name in attributes if name.startswith("on")]
+    assert not [
+        name for _, attributes in page.found for name in attributes if name.startswith("on")
+    ]
 
 
 KEPT = ("format", "source", "standing")  # chosen from by the page, not shown
 
 
-def test_a_folder_that_is_absent_is_named_as_the_user_wrote_it(summary: Summary, tmp_path: Path) -> None:
+def test_a_folder_that_is_absent_is_named_as_the_user_wrote_it(
+    summary: Summary, tmp_path: Path
+) -> None:
     path = tmp_path / "absent" / "report.md"
 
     with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{path}'"):

@@ -17,13 +17,17 @@ from report.example import Example
 
 
 def cards(example: Example, **media: Any) -> list[Card]:
-    summary = summarise(example.calibrator, example.probabilities, planning=False, n_listed=0, n_gallery=2, **media)
+    summary = summarise(
+        example.calibrator, example.probabilities, planning=False, n_listed=0, n_gallery=2, **media
+    )
     return [card for gallery in summary["galleries"] for card in gallery["cards"]]
 
 
 def picture(card: Card) -> Image.Image:
     assert card["image"] is not None
-    return Image.open(io.BytesIO(base64.b64decode(card["image"]["source"].removeprefix("data:image/png;base64,"))))
+    return Image.open(
+        io.BytesIO(base64.b64decode(card["image"]["source"].removeprefix("data:image/png;base64,")))
+    )
 
 
 def as_bytes(pixels: np.ndarray, form: str = "PNG", **options: Any) -> bytes:
@@ -70,7 +74,9 @@ def test_pictures_come_from_bytes_paths_arrays_or_nowhere(example: Example, tmp_
 def test_a_photograph_stands_upright(example: Example) -> None:
     lying = Image.Exif()
     lying[0x0112] = 6  # turn by a quarter
-    card = cards(example, images=[as_bytes(np.zeros((20, 40, 3), dtype=np.uint8), "JPEG", exif=lying)] * 400)[0]
+    card = cards(
+        example, images=[as_bytes(np.zeros((20, 40, 3), dtype=np.uint8), "JPEG", exif=lying)] * 400
+    )[0]
 
     assert picture(card).size == (20, 40)
 
@@ -103,11 +109,23 @@ def test_an_item_without_text_has_none(example: Example) -> None:
 @pytest.mark.parametrize(
     ("images", "message"),
     [
-        (np.zeros((400, 8, 8)), r"`images` must be uint8 arrays .* got float64 of shape \(8, 8\). Scale the values"),
-        (np.zeros((400, 8, 8, 2), dtype=np.uint8), r"`images` must be uint8 arrays .* got uint8 of shape \(8, 8, 2\)"),
-        (np.zeros((3, 8, 8), dtype=np.uint8), "`images` must be a sequence with an entry for each of 400 items, got 3"),
+        (
+            np.zeros((400, 8, 8)),
+            r"`images` must be uint8 arrays .* got float64 of shape \(8, 8\). Scale the values",
+        ),
+        (
+            np.zeros((400, 8, 8, 2), dtype=np.uint8),
+            r"`images` must be uint8 arrays .* got uint8 of shape \(8, 8, 2\)",
+        ),
+        (
+            np.zeros((3, 8, 8), dtype=np.uint8),
+            "`images` must be a sequence with an entry for each of 400 items, got 3",
+        ),
         ([b"nonsense"] * 400, r"`images\[\d+\]` must be a readable picture, got 8 bytes"),
-        (["missing.png"] * 400, r"`images\[\d+\]` must be a readable picture, got 'missing.png': .*No such file"),
+        (
+            ["missing.png"] * 400,
+            r"`images\[\d+\]` must be a readable picture, got 'missing.png': .*No such file",
+        ),
         ([3] * 400, r"`images\[\d+\]` must be a path, bytes or an array, got int"),
         ([np.zeros(3)] * 400, r"`images\[\d+\]` must be uint8 arrays"),
     ],
@@ -118,14 +136,20 @@ def test_bad_pictures_are_refused(example: Example, images: Any, message: str) -
         cards(example, images=images)
 
 
-def test_a_picture_that_would_fill_the_memory_is_refused(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_that_would_fill_the_memory_is_refused(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4)
 
-    with pytest.raises(ValueError, match=r"`images\[\d+\]` must be a readable picture, .* exceeds limit"):
+    with pytest.raises(
+        ValueError, match=r"`images\[\d+\]` must be a readable picture, .* exceeds limit"
+    ):
         cards(example, images=[as_bytes(np.zeros((8, 8), dtype=np.uint8))] * 400)
 
 
-def test_pictures_without_pillow_name_the_extra(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_without_pillow_name_the_extra(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
 
     with pytest.raises(ImportError, match=r'need Pillow: pip install "hocal\[app\]"'):

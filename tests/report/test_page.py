@@ -18,7 +18,9 @@ SHOWN = "[...document.querySelectorAll('#{} tbody tr')].filter(row => !row.hidde
 
 def column(browser: Browser, table: str, number: int) -> list[str]:
     """Return the entries of a column, in the order of the visible rows."""
-    entries = browser.run(f"{SHOWN.format(table)}.map(row => row.cells[{number}].textContent.trim())")
+    entries = browser.run(
+        f"{SHOWN.format(table)}.map(row => row.cells[{number}].textContent.trim())"
+    )
     return [str(entry) for entry in entries]
 
 
@@ -32,7 +34,9 @@ def axe() -> Path | None:
     if "HOCAL_AXE" in os.environ:
         return Path(os.environ["HOCAL_AXE"])
     wheel = find_spec("axe_playwright_python")
-    return None if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "axe.min.js"
+    return (
+        None if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "axe.min.js"
+    )
 
 
 def test_the_page_loads_without_a_message_or_dialog(browser: Browser) -> None:
@@ -43,7 +47,9 @@ def test_the_page_loads_without_a_message_or_dialog(browser: Browser) -> None:
 def test_no_request_leaves_the_page(browser: Browser, page: Path) -> None:
     browser.run("new Promise(done => setTimeout(done, 200))")
 
-    assert {request for request in browser.requests if not request.startswith("data:")} == {page.as_uri()}
+    assert {request for request in browser.requests if not request.startswith("data:")} == {
+        page.as_uri()
+    }
 
 
 def test_the_policy_stops_a_script_and_a_request(browser: Browser) -> None:
@@ -74,7 +80,9 @@ def test_the_means_are_shown(browser: Browser, summary: Summary) -> None:
     shown = browser.run("[...document.querySelectorAll('.equation b')].map(b => b.textContent)")
     parts = summary["parts"]
 
-    assert shown == [f"{parts[name]['mean']:.3f}" for name in ("predictive", "aleatoric", "epistemic")]
+    assert shown == [
+        f"{parts[name]['mean']:.3f}" for name in ("predictive", "aleatoric", "epistemic")
+    ]
 
 
 def test_gallery_bars_match_the_numbers(browser: Browser, summary: Summary) -> None:
@@ -89,12 +97,16 @@ def test_gallery_bars_match_the_numbers(browser: Browser, summary: Summary) -> N
 
     assert len(found) == len(cards) > 0
     for shares, item in zip(found, cards, strict=True):
-        assert shares == pytest.approx([item["aleatoric"] / scale, item["epistemic"] / scale], abs=0.01)
+        assert shares == pytest.approx(
+            [item["aleatoric"] / scale, item["epistemic"] / scale], abs=0.01
+        )
 
 
 def test_a_card_says_what_the_model_and_people_said(browser: Browser, summary: Summary) -> None:
     item = summary["galleries"][0]["cards"][0]["item"]
-    shown = browser.run("[...document.querySelector('.card').querySelectorAll('dd')].map(d => d.textContent)")
+    shown = browser.run(
+        "[...document.querySelector('.card').querySelectorAll('dd')].map(d => d.textContent)"
+    )
 
     assert shown[0] == f"{item['prediction']} ({words.percent(item['probability'])})"
     assert shown[1:] == [words.said(item["labels"])]
@@ -122,13 +134,19 @@ def test_a_click_sorts_a_table_and_another_turns_it_round(browser: Browser, tabl
     assert falling == sorted(falling, reverse=True)
     assert rising == sorted(rising)
     assert falling[0] > falling[-1]
-    assert browser.run(f"{head(table, 'Epistemic')}.closest('th').getAttribute('aria-sort')") == "ascending"
+    assert (
+        browser.run(f"{head(table, 'Epistemic')}.closest('th').getAttribute('aria-sort')")
+        == "ascending"
+    )
 
 
 def test_a_mouse_sorts_a_table(browser: Browser) -> None:
     browser.click("#items th:nth-child(5) button")
 
-    assert browser.run("document.querySelector('#items th:nth-child(5)').getAttribute('aria-sort')") == "descending"
+    assert (
+        browser.run("document.querySelector('#items th:nth-child(5)').getAttribute('aria-sort')")
+        == "descending"
+    )
 
 
 def test_the_keyboard_sorts_a_table(browser: Browser) -> None:
@@ -138,7 +156,10 @@ def test_the_keyboard_sorts_a_table(browser: Browser) -> None:
     numbers = [int(name.split()[1]) for name in names if name != IMAGE_ATTACK]
 
     assert numbers == sorted(numbers)
-    assert browser.run(f"{head('items', 'Item')}.closest('th').getAttribute('aria-sort')") == "ascending"
+    assert (
+        browser.run(f"{head('items', 'Item')}.closest('th').getAttribute('aria-sort')")
+        == "ascending"
+    )
 
 
 def test_rows_without_a_number_stay_last(browser: Browser) -> None:
@@ -155,14 +176,19 @@ def test_rows_without_a_number_stay_last(browser: Browser) -> None:
 
 def test_typing_filters_a_table(browser: Browser) -> None:
     browser.run("document.querySelector('[data-filter=items]').focus()")
-    rows = browser.run("[...document.querySelectorAll('#items tbody tr')].map(row => row.textContent)")
+    rows = browser.run(
+        "[...document.querySelectorAll('#items tbody tr')].map(row => row.textContent)"
+    )
     browser.type("ITEM 31")
     browser.click("[data-more=items]")
 
     shown = browser.run(f"{SHOWN.format('items')}.map(row => row.textContent)")
     assert shown == [row for row in rows if "item" in row and "31" in row]
     assert 0 < len(shown) < len(rows)
-    assert re.match(r"\d+ of \d+ items", browser.run("document.querySelector('[data-status=items]').textContent"))
+    assert re.match(
+        r"\d+ of \d+ items",
+        browser.run("document.querySelector('[data-status=items]').textContent"),
+    )
 
 
 def test_a_filter_without_match_shows_no_row(browser: Browser) -> None:
@@ -170,7 +196,9 @@ def test_a_filter_without_match_shows_no_row(browser: Browser) -> None:
     browser.type("no such cell")
 
     assert column(browser, "cells", 0) == []
-    assert browser.run("document.querySelector('[data-status=cells]').textContent").startswith("0 of ")
+    assert browser.run("document.querySelector('[data-status=cells]').textContent").startswith(
+        "0 of "
+    )
 
 
 def test_choosing_a_standing_filters_a_table(browser: Browser, summary: Summary) -> None:
@@ -184,18 +212,25 @@ def test_choosing_a_standing_filters_a_table(browser: Browser, summary: Summary)
     assert shown == {item["item"] for item in summary["items"] if item["standing"] == "aleatoric"}
 
 
-def test_a_table_shows_its_first_rows_until_asked_for_all(browser: Browser, summary: Summary) -> None:
+def test_a_table_shows_its_first_rows_until_asked_for_all(
+    browser: Browser, summary: Summary
+) -> None:
     assert len(column(browser, "items", 0)) == 12
     browser.click("[data-more=items]")
     assert len(column(browser, "items", 0)) == len(summary["items"])
-    assert browser.run("document.querySelector('[data-more=items]').getAttribute('aria-expanded')") == "true"
+    assert (
+        browser.run("document.querySelector('[data-more=items]').getAttribute('aria-expanded')")
+        == "true"
+    )
 
 
 def test_pointing_at_a_dot_says_what_it_is(browser: Browser) -> None:
     browser.hover("#map .dot:last-child")
 
     said = browser.run("document.querySelector('#map .readout').textContent")
-    assert said == browser.run("document.querySelector('#map .dot:last-child').getAttribute('aria-label')")
+    assert said == browser.run(
+        "document.querySelector('#map .dot:last-child').getAttribute('aria-label')"
+    )
 
 
 def test_arrow_keys_move_from_dot_to_dot(browser: Browser) -> None:
@@ -237,14 +272,18 @@ def test_the_page_never_scrolls_sideways(browser: Browser, width: int) -> None:
 def test_paper_shows_no_buttons_and_all_of_a_table(browser: Browser) -> None:
     browser.screen(700, media="print")
 
-    hidden = browser.run("['.top', '.controls', '#download'].map(s => document.querySelector(s).checkVisibility())")
+    hidden = browser.run(
+        "['.top', '.controls', '#download'].map(s => document.querySelector(s).checkVisibility())"
+    )
     assert hidden == [False, False, False]
     assert browser.run("getComputedStyle(document.querySelector('.scroll')).overflowX") == "visible"
     assert browser.print().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("name", ["light", "dark", "phone"])
-def test_screenshots_have_two_colours_for_two_kinds(browser: Browser, tmp_path: Path, name: str) -> None:
+def test_screenshots_have_two_colours_for_two_kinds(
+    browser: Browser, tmp_path: Path, name: str
+) -> None:
     """The blue and the orange of the palette are on the picture, each in the shade of its theme."""
     from PIL import Image
 
@@ -254,7 +293,11 @@ def test_screenshots_have_two_colours_for_two_kinds(browser: Browser, tmp_path: 
 
     with Image.open(folder / f"{name}.png") as image:
         colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24) or []}
-    blue, orange = ((0x56, 0xB4, 0xE9), (0xF0, 0x9A, 0x3E)) if name == "dark" else ((0, 0x72, 0xB2), (0xD5, 0x5E, 0))
+    blue, orange = (
+        ((0x56, 0xB4, 0xE9), (0xF0, 0x9A, 0x3E))
+        if name == "dark"
+        else ((0, 0x72, 0xB2), (0xD5, 0x5E, 0))
+    )
     assert {blue, orange} <= colours
 
 

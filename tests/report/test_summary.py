@@ -29,7 +29,9 @@ def test_means_are_those_of_the_decomposition(example: Example, summary: Summary
 def test_the_share_is_that_of_the_means(summary: Summary) -> None:
     parts = summary["parts"]
 
-    assert parts["epistemic_share"] == pytest.approx(parts["epistemic"]["mean"] / parts["predictive"]["mean"], rel=1e-4)
+    assert parts["epistemic_share"] == pytest.approx(
+        parts["epistemic"]["mean"] / parts["predictive"]["mean"], rel=1e-4
+    )
 
 
 def test_a_tenth_of_the_items_lies_above_the_high_value(example: Example, summary: Summary) -> None:
@@ -47,7 +49,9 @@ def test_the_map_holds_every_item(summary: Summary) -> None:
     assert sum(point["n_items"] for point in summary["parts"]["map"]) == 400
 
 
-def test_many_cells_are_gathered_in_squares(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_cells_are_gathered_in_squares(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hocal.report.parts.MAX_POINTS", 3)
     monkeypatch.setattr("hocal.report.parts.N_SQUARES", 2)
 
@@ -62,7 +66,9 @@ def test_many_cells_are_gathered_in_squares(example: Example, monkeypatch: pytes
 def test_cells_that_come_with_the_data_are_taken_as_they_are() -> None:
     world = make_mixture_world(60, 3, random_state=0)
     cells, counts = np.arange(60) % 4, world.draw(2, random_state=1)
-    calibrator = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(4)).fit(world.predictions, counts, cells=cells)
+    calibrator = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(4)).fit(
+        world.predictions, counts, cells=cells
+    )
 
     summary = summarise(calibrator, world.predictions, counts, cells=cells, planning=False)
 
@@ -81,8 +87,12 @@ def test_the_same_seed_gives_the_same_summary(example: Example) -> None:
     assert first == second
 
 
-def test_the_calibration_error_is_that_of_the_calibrator(example: Example, summary: Summary) -> None:
-    error = example.calibrator.calibration_error(example.probabilities, example.counts, k=2, random_state=0)
+def test_the_calibration_error_is_that_of_the_calibrator(
+    example: Example, summary: Summary
+) -> None:
+    error = example.calibrator.calibration_error(
+        example.probabilities, example.counts, k=2, random_state=0
+    )
     measured = summary["trust"]["calibration"]
 
     assert measured is not None
@@ -98,7 +108,9 @@ def test_observed_disagreement_is_the_share_of_pairs_that_differ(example: Exampl
     assert measured["observed_disagreement"] == pytest.approx(4 / 6, rel=1e-5)
 
 
-def test_predicted_disagreement_is_the_brier_part_of_the_decomposition(example: Example, summary: Summary) -> None:
+def test_predicted_disagreement_is_the_brier_part_of_the_decomposition(
+    example: Example, summary: Summary
+) -> None:
     brier = example.calibrator.decompose(example.probabilities, "brier").aleatoric.mean()
     measured = summary["trust"]["calibration"]
 
@@ -126,7 +138,9 @@ def test_items_without_labels_are_not_measured(example: Example) -> None:
     assert measured["n_items"] == 300
 
 
-def test_of_many_items_a_sample_is_measured(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_items_a_sample_is_measured(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("hocal.report.trust.MAX_MEASURED", 100)
 
     measured = quick(example, counts=example.counts)["trust"]["calibration"]
@@ -136,7 +150,9 @@ def test_of_many_items_a_sample_is_measured(example: Example, monkeypatch: pytes
 
 
 def test_single_labels_are_measured_one_by_one(example: Example) -> None:
-    measured = quick(example, counts=np.eye(4, dtype=int)[np.arange(400) % 4])["trust"]["calibration"]
+    measured = quick(example, counts=np.eye(4, dtype=int)[np.arange(400) % 4])["trust"][
+        "calibration"
+    ]
 
     assert measured is not None
     assert measured["k"] == 1
@@ -149,12 +165,16 @@ def test_without_any_label_nothing_is_measured(example: Example) -> None:
 
 
 def test_more_labels_than_any_item_has_cannot_be_asked_for(example: Example) -> None:
-    with pytest.raises(ValueError, match="`k` must be at most 4, the most held-out labels of an item, got 9"):
+    with pytest.raises(
+        ValueError, match="`k` must be at most 4, the most held-out labels of an item, got 9"
+    ):
         quick(example, counts=example.counts, k=9)
 
 
 def test_sparse_labels_give_the_same_summary(example: Example) -> None:
-    assert quick(example, counts=sparse.csr_array(example.counts)) == quick(example, counts=example.counts)
+    assert quick(example, counts=sparse.csr_array(example.counts)) == quick(
+        example, counts=example.counts
+    )
 
 
 def test_a_snapshot_predictor_is_measured_at_its_own_k() -> None:
@@ -162,7 +182,9 @@ def test_a_snapshot_predictor_is_measured_at_its_own_k() -> None:
     counts = world.draw(3, random_state=1)
     calibrator = hocal.SnapshotCalibrator(method="empirical").fit(world.predictions, counts)
 
-    measured = summarise(calibrator, world.predictions, counts, planning=False)["trust"]["calibration"]
+    measured = summarise(calibrator, world.predictions, counts, planning=False)["trust"][
+        "calibration"
+    ]
 
     assert measured is not None
     assert measured["k"] == 3
@@ -182,7 +204,9 @@ def test_the_certificate_is_counted_cell_by_cell(example: Example, summary: Summ
 def test_cells_that_borrow_are_counted() -> None:
     world = make_mixture_world(400, 3, random_state=0)
     sure = world.predictions.max(axis=1) > 0.6
-    calibrator = hocal.SnapshotCalibrator().fit(world.predictions[sure], world.draw(3, random_state=1)[sure])
+    calibrator = hocal.SnapshotCalibrator().fit(
+        world.predictions[sure], world.draw(3, random_state=1)[sure]
+    )
 
     trust = summarise(calibrator, world.predictions, planning=False)["trust"]
 
@@ -195,7 +219,9 @@ def test_cells_hold_the_intervals_of_the_certificate(example: Example, summary: 
 
     for row in summary["cells"]:
         if row["aleatoric_interval"] is not None:
-            assert row["aleatoric_interval"] == pytest.approx([lower[row["cell"]], upper[row["cell"]]], rel=1e-5)
+            assert row["aleatoric_interval"] == pytest.approx(
+                [lower[row["cell"]], upper[row["cell"]]], rel=1e-5
+            )
 
 
 def test_cells_come_in_order_of_the_uncertainty_they_hold(summary: Summary) -> None:
@@ -220,7 +246,10 @@ def test_a_cell_that_proves_nothing_is_no_leader_before_one_that_does() -> None:
 
     rows = summarise(calibrator, p, classes=["a", "b"], planning=False)["leaders"]["aleatoric"]
 
-    assert [(row["n_items"], row["aleatoric_vacuous"]) for row in rows][:2] == [(200, False), (1, True)]
+    assert [(row["n_items"], row["aleatoric_vacuous"]) for row in rows][:2] == [
+        (200, False),
+        (1, True),
+    ]
 
 
 def test_people_who_always_mix_up_two_classes_are_found() -> None:
@@ -255,7 +284,10 @@ def test_ambiguous_scans_stand_out_as_aleatoric() -> None:
 
     galleries = summarise(calibrator, world.predictions, planning=False)["galleries"]
 
-    assert {gallery["standing"]: gallery["n_items"] for gallery in galleries} == {"epistemic": 0, "aleatoric": 200}
+    assert {gallery["standing"]: gallery["n_items"] for gallery in galleries} == {
+        "epistemic": 0,
+        "aleatoric": 200,
+    }
 
 
 def test_a_list_takes_items_of_several_cells_in_turns(summary: Summary) -> None:
@@ -306,7 +338,9 @@ def test_planning_speaks_of_the_cells_with_most_items(summary: Summary) -> None:
 
     assert planning is not None
     assert planning["best_k"] == min(planning["splits"], key=lambda row: row["error"])["k"]
-    assert all(row["four_times_items"] <= row["twice_items"] <= row["now"] for row in planning["widths"])
+    assert all(
+        row["four_times_items"] <= row["twice_items"] <= row["now"] for row in planning["widths"]
+    )
 
 
 def test_a_classifier_is_summarised_from_its_features() -> None:
@@ -339,7 +373,9 @@ def test_a_cell_is_named_by_its_predictions(partition: object, name: str) -> Non
     p = np.tile([0.3, 0.7], (20, 1))
     calibrator = hocal.SnapshotCalibrator(partition).fit(p, [[1, 1]] * 20)
 
-    assert summarise(calibrator, p, classes=["cat", "dog"], planning=False)["cells"][0]["name"] == name
+    assert (
+        summarise(calibrator, p, classes=["cat", "dog"], planning=False)["cells"][0]["name"] == name
+    )
 
 
 def test_a_check_is_kept_as_findings(summary: Summary) -> None:
@@ -362,18 +398,33 @@ def test_a_check_object_is_asked_for_its_dict(example: Example, check: dict[str,
     [
         ({"classes": ["a", "b"]}, "`classes` must hold 4 different names, got 2 in 2"),
         ({"classes": ["a", "a", "b", "c"]}, "`classes` must hold 4 different names, got 3 in 4"),
-        ({"items": ["one"]}, "`items` must be a sequence with an entry for each of 400 items, got 1"),
+        (
+            {"items": ["one"]},
+            "`items` must be a sequence with an entry for each of 400 items, got 1",
+        ),
         ({"items": "x" * 400}, "`items` must be a sequence with an entry for each of 400 items"),
-        ({"texts": iter([])}, "`texts` must be a sequence with an entry for each of 400 items, got no length"),
+        (
+            {"texts": iter([])},
+            "`texts` must be a sequence with an entry for each of 400 items, got no length",
+        ),
         ({"texts": [1] * 400}, "`texts` must hold strings, got 1 in row"),
-        ({"counts": [[1, 1, 1, 1]]}, "`probabilities` and `counts` must describe the same items, got 400 and 1 rows"),
-        ({"check": {"warnings": []}}, "which `hocal check --json` prints, got dict without 'n_judgements'"),
+        (
+            {"counts": [[1, 1, 1, 1]]},
+            "`probabilities` and `counts` must describe the same items, got 400 and 1 rows",
+        ),
+        (
+            {"check": {"warnings": []}},
+            "which `hocal check --json` prints, got dict without 'n_judgements'",
+        ),
         ({"check": "ok"}, "`check` must be an AnnotationCheck or its .*, got str"),
         ({"classes": 4}, "`classes` must hold 4 different names, got 4"),
         ({"n_listed": -1}, "`n_listed` must be an integer of at least 0, got -1"),
         ({"n_gallery": 1.5}, "`n_gallery` must be an integer of at least 0, got 1.5"),
         ({"confidence": 2}, "`confidence` must lie strictly between 0 and 1, got 2"),
-        ({"k": 0, "counts": np.ones((400, 4), dtype=int)}, "`k` must be an integer of at least 1, got 0"),
+        (
+            {"k": 0, "counts": np.ones((400, 4), dtype=int)},
+            "`k` must be an integer of at least 1, got 0",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -383,7 +434,9 @@ def test_bad_input_is_refused(example: Example, options: dict[str, object], mess
 
 
 def test_something_else_than_a_calibrator_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`calibrator` must be a SnapshotCalibrator or a HigherOrder.* got 7"):
+    with pytest.raises(
+        ValueError, match=r"`calibrator` must be a SnapshotCalibrator or a HigherOrder.* got 7"
+    ):
         summarise(7, [[0.5, 0.5]])
 
 
@@ -408,8 +461,12 @@ assert "On 20,000 of 1,000,000 held-out items" in page
 
 
 @pytest.mark.slow
-def test_a_page_of_a_million_items_takes_a_minute_half_a_gigabyte_more_and_five_megabytes_at_most() -> None:
-    done = subprocess.run([sys.executable, "-c", MILLION], check=True, capture_output=True, text=True)
+def test_a_page_of_a_million_items_takes_a_minute_half_a_gigabyte_more_and_five_megabytes_at_most() -> (
+    None
+):
+    done = subprocess.run(
+        [sys.executable, "-c", MILLION], check=True, capture_output=True, text=True
+    )
     seconds, gigabytes, megabytes = map(float, done.stdout.split())
 
     assert seconds < 60

@@ -72,7 +72,10 @@ def test_disagreement_is_left_out_where_none_was_seen(changed: Any) -> None:
 def test_the_aleatoric_error_is_told_where_it_was_measured(changed: Any) -> None:
     changed["trust"]["calibration"] |= {"aleatoric_error": 0.0456, "median_labels": 50.0}
 
-    assert "0.046 nats from the mean entropy of histograms of about 50 labels" in words.about_trust(changed)[1].text
+    assert (
+        "0.046 nats from the mean entropy of histograms of about 50 labels"
+        in words.about_trust(changed)[1].text
+    )
 
 
 def test_vacuous_cells_are_said_plainly(changed: Any) -> None:
@@ -111,17 +114,26 @@ def test_a_negative_zero_has_no_sign() -> None:
 
 def test_remarks_warn_about_a_cell(changed: Any) -> None:
     row = changed["cells"][0]
-    usual = {"source": "cell", "p_value": 0.5, "aleatoric_interval": [0.0, 0.1], "aleatoric_vacuous": False}
+    usual = {
+        "source": "cell",
+        "p_value": 0.5,
+        "aleatoric_interval": [0.0, 0.1],
+        "aleatoric_vacuous": False,
+    }
 
     assert words.remarks(row | usual | {"aleatoric_inside": True}) == []
     assert words.remarks(row | usual | {"aleatoric_inside": False}) == [
         "estimate outside its interval: leans on other cells"
     ]
-    assert words.remarks(row | usual | {"aleatoric_vacuous": True}) == ["too few labels to prove anything"]
+    assert words.remarks(row | usual | {"aleatoric_vacuous": True}) == [
+        "too few labels to prove anything"
+    ]
     assert words.remarks(row | usual | {"aleatoric_inside": True, "p_value": 0.01}) == [
         "held-out labels unlike the prediction (p = 0.01)"
     ]
-    assert words.remarks(row | usual | {"source": "pool", "aleatoric_interval": None}) == ["borrowed from all cells"]
+    assert words.remarks(row | usual | {"source": "pool", "aleatoric_interval": None}) == [
+        "borrowed from all cells"
+    ]
 
 
 def test_intervals_that_prove_nothing_say_so() -> None:
@@ -131,7 +143,8 @@ def test_intervals_that_prove_nothing_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(None, "-"), (0, "0%"), (0.004, "0.4%"), (0.0996, "10%"), (0.25, "25%"), (1, "100%")]
+    ("share", "text"),
+    [(None, "-"), (0, "0%"), (0.004, "0.4%"), (0.0996, "10%"), (0.25, "25%"), (1, "100%")],
 )
 def test_shares_are_percentages(share: float | None, text: str) -> None:
     assert words.percent(share) == text
@@ -143,8 +156,12 @@ def test_a_budget_split_that_does_as_well_is_named(changed: Any) -> None:
 
     text = words.about_planning(changed["planning"] | {"best_k": 2, "splits": rows})
 
-    assert text.endswith("0.100 ± 0.001 nats. 5 labels each do as well within the noise of the simulation.")
-    assert words.about_planning(changed["planning"] | {"best_k": 2, "splits": rows[::2]}).endswith("0.001 nats.")
+    assert text.endswith(
+        "0.100 ± 0.001 nats. 5 labels each do as well within the noise of the simulation."
+    )
+    assert words.about_planning(changed["planning"] | {"best_k": 2, "splits": rows[::2]}).endswith(
+        "0.001 nats."
+    )
 
 
 def test_nobody_who_stands_out_is_said_plainly(example: Example) -> None:

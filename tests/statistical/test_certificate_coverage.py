@@ -21,7 +21,11 @@ from hocal.uncertainty.snapshots import compress
 pytestmark = pytest.mark.slow
 
 DELTA = 0.1
-QUANTITIES = [(entropy, part) for entropy in ("shannon", "brier") for part in ("predictive", "aleatoric", "epistemic")]
+QUANTITIES = [
+    (entropy, part)
+    for entropy in ("shannon", "brier")
+    for part in ("predictive", "aleatoric", "epistemic")
+]
 Array = NDArray[np.float64]
 
 
@@ -44,13 +48,19 @@ def world(name: str, n_classes: int, generator: np.random.Generator, size: int) 
 
 
 WORLDS = ["point mass", "two points at the ends", "near a vertex", "beta", "uniform", "sine"]
-TRUTHS = {(name, size): world(name, size, np.random.default_rng(99), 100_000) for name in WORLDS for size in (2, 3, 10)}
+TRUTHS = {
+    (name, size): world(name, size, np.random.default_rng(99), 100_000)
+    for name in WORLDS
+    for size in (2, 3, 10)
+}
 
 
 TOTALS = {"ragged": [1, 2, 3, 5, 12]}
 
 
-def draw(name: str, n_classes: int, n_items: int, k: int | str, generator: np.random.Generator) -> NDArray[np.int64]:
+def draw(
+    name: str, n_classes: int, n_items: int, k: int | str, generator: np.random.Generator
+) -> NDArray[np.int64]:
     """Label counts of items of one cell."""
     totals = np.full(n_items, k) if isinstance(k, int) else generator.choice(TOTALS[k], n_items)
     return generator.multinomial(totals, world(name, n_classes, generator, n_items))
@@ -69,7 +79,11 @@ def truth(name: str, n_classes: int) -> dict[tuple[str, str], float]:
 
 
 def misses(intervals: Any, values: dict[tuple[str, str], float]) -> Counter[tuple[str, str]]:
-    return Counter(key for key, v in values.items() if not intervals[key][0] - 2e-3 <= v <= intervals[key][1] + 2e-3)
+    return Counter(
+        key
+        for key, v in values.items()
+        if not intervals[key][0] - 2e-3 <= v <= intervals[key][1] + 2e-3
+    )
 
 
 def allowed(trials: int) -> float:
@@ -83,11 +97,19 @@ def allowed(trials: int) -> float:
 def test_no_interval_fails_more_often_than_it_may(name: str, n_classes: int, k: int | str) -> None:
     """Each setting on its own, so that a bad one cannot hide; advice comes from the world's other cells, or none."""
     generator, values = (
-        np.random.default_rng([WORLDS.index(name), n_classes, len(str(k)) if isinstance(k, str) else k]),
+        np.random.default_rng(
+            [WORLDS.index(name), n_classes, len(str(k)) if isinstance(k, str) else k]
+        ),
         truth(name, n_classes),
     )
     others = sample_of(draw(name, n_classes, 300, k, generator))
-    advice = advise(others, estimator_sizes(others.totals), n_classes=n_classes, n_items=100, same_order=n_classes != 3)
+    advice = advise(
+        others,
+        estimator_sizes(others.totals),
+        n_classes=n_classes,
+        n_items=100,
+        same_order=n_classes != 3,
+    )
     for n_items, repeats in ((20, 25), (100, 15), (1000, 5)):
         missed: Counter[tuple[str, str]] = Counter()
         for _ in range(repeats):
@@ -103,7 +125,9 @@ def test_cells_that_advise_each_other_keep_the_promise(name: str) -> None:
     for seed in range(repeats):
         certificate = certificate_of(name, 3, 60, 3, seed=seed)
         for cell in range(4):
-            ends = {key: [end[cell] for end in certificate.interval(key[1], key[0])] for key in values}
+            ends = {
+                key: [end[cell] for end in certificate.interval(key[1], key[0])] for key in values
+            }
             missed += misses(ends, values)
     assert max(missed.values(), default=0) <= allowed(4 * repeats), missed
 
@@ -113,7 +137,11 @@ def test_simultaneous_intervals_hold_for_all_cells_at_once() -> None:
     for seed in range(repeats):
         certificate = certificate_of("beta", 3, 60, 3, seed=seed, simultaneous=True)
         lower, upper = certificate.interval("aleatoric")
-        failed += bool(((lower > values["shannon", "aleatoric"]) | (upper < values["shannon", "aleatoric"])).any())
+        failed += bool(
+            (
+                (lower > values["shannon", "aleatoric"]) | (upper < values["shannon", "aleatoric"])
+            ).any()
+        )
     assert failed <= allowed(repeats)
 
 
@@ -126,7 +154,10 @@ def test_epsilon_bounds_the_distance_to_the_true_snapshots(n_classes: int) -> No
             counts = draw(name, n_classes, 240, 3, np.random.default_rng(seed))
             predicted = Mixtures.from_snapshots(counts, np.arange(240) % 4).stored().project(3)
             certificate = certificate_of(name, n_classes, 60, 3, seed=seed)
-            missed, trials = missed + int((wasserstein(predicted, mixture) > certificate.epsilon).sum()), trials + 4
+            missed, trials = (
+                missed + int((wasserstein(predicted, mixture) > certificate.epsilon).sum()),
+                trials + 4,
+            )
     assert missed <= allowed(trials)
 
 
@@ -134,8 +165,15 @@ def certificate_of(
     name: str, n_classes: int, n_items: int, k: int, *, seed: int, simultaneous: bool = False
 ) -> Certificate:
     """Certify the empirical mixtures of four cells of a world."""
-    counts, cells = draw(name, n_classes, 4 * n_items, k, np.random.default_rng(seed)), np.arange(4 * n_items) % 4
-    predictions = np.tile(np.arange(n_classes, 0, -1) / (n_classes * (n_classes + 1) / 2), (len(counts), 1))
-    statistics = CellStatistics.from_items(predictions, counts, cells, CellLayout(np.arange(4), np.array([0, 0, 1, 1])))
+    counts, cells = (
+        draw(name, n_classes, 4 * n_items, k, np.random.default_rng(seed)),
+        np.arange(4 * n_items) % 4,
+    )
+    predictions = np.tile(
+        np.arange(n_classes, 0, -1) / (n_classes * (n_classes + 1) / 2), (len(counts), 1)
+    )
+    statistics = CellStatistics.from_items(
+        predictions, counts, cells, CellLayout(np.arange(4), np.array([0, 0, 1, 1]))
+    )
     mixtures = Mixtures.from_snapshots(counts, cells, n_cells=4).stored()
     return certify(statistics, mixtures, confidence=1 - DELTA, simultaneous=simultaneous)

@@ -19,11 +19,21 @@ pytestmark = pytest.mark.slow
 
 Array = NDArray[np.float64]
 N_WORLDS = 300
-PANEL: dict[str, Any] = {"n_items": 300, "n_annotators": 30, "sizes": (4, 5, 6), "even": True}  # about 50 items each
+PANEL: dict[str, Any] = {
+    "n_items": 300,
+    "n_annotators": 30,
+    "sizes": (4, 5, 6),
+    "even": True,
+}  # about 50 items each
 
 
 def assign(
-    generator: np.random.Generator, n_items: int, n_annotators: int, sizes: tuple[int, ...], *, even: bool
+    generator: np.random.Generator,
+    n_items: int,
+    n_annotators: int,
+    sizes: tuple[int, ...],
+    *,
+    even: bool,
 ) -> pl.DataFrame:
     """Draw who judges which item: ragged sizes and, unless even, a few annotators who judge much more than others."""
     activity = generator.pareto(1.5, n_annotators) + 0.2
@@ -102,7 +112,9 @@ def test_overall_p_values_are_valid_without_effects(
 
 
 @pytest.mark.parametrize("name", ["class use", "dissent", "shift", "drift"])
-def test_overall_p_values_are_uniform_without_effects(name: str, null_checks: list[AnnotationCheck]) -> None:
+def test_overall_p_values_are_uniform_without_effects(
+    name: str, null_checks: list[AnnotationCheck]
+) -> None:
     """Agreement is left out: doubling the smaller tail of a coarse statistic makes it conservative."""
     p_values = np.array([overall_p_values(result)[name] for result in null_checks])
 
@@ -110,7 +122,9 @@ def test_overall_p_values_are_uniform_without_effects(name: str, null_checks: li
 
 
 @pytest.mark.parametrize("level", [0.01, 0.05, 0.2])
-def test_annotators_p_values_are_valid_without_effects(level: float, null_checks: list[AnnotationCheck]) -> None:
+def test_annotators_p_values_are_valid_without_effects(
+    level: float, null_checks: list[AnnotationCheck]
+) -> None:
     """The first annotator of each world, so that trials are independent."""
     p_values = np.array([result.annotators.p_value[0] for result in null_checks])
 
@@ -118,7 +132,9 @@ def test_annotators_p_values_are_valid_without_effects(level: float, null_checks
 
 
 @pytest.mark.parametrize("name", ["p_value_holm", "drift_p_value"])
-def test_family_wise_error_of_single_annotators_is_kept(name: str, null_checks: list[AnnotationCheck]) -> None:
+def test_family_wise_error_of_single_annotators_is_kept(
+    name: str, null_checks: list[AnnotationCheck]
+) -> None:
     smallest = np.array([np.nanmin(getattr(result.annotators, name)) for result in null_checks])
 
     assert np.count_nonzero(smallest <= 0.05) <= most(0.05, N_WORLDS)
@@ -128,7 +144,11 @@ def test_family_wise_error_of_single_annotators_is_kept(name: str, null_checks: 
 def test_each_finding_warns_no_more_often_than_alpha_without_effects(
     topic: str, null_checks: list[AnnotationCheck]
 ) -> None:
-    warned = sum((f.topic, f.severity) == (topic, "warning") for result in null_checks for f in result.findings)
+    warned = sum(
+        (f.topic, f.severity) == (topic, "warning")
+        for result in null_checks
+        for f in result.findings
+    )
 
     assert warned <= most(0.05, N_WORLDS)
 
@@ -144,7 +164,9 @@ def careless(table: pl.DataFrame, probabilities: Array) -> Array:
 
 
 @pytest.mark.parametrize(("effect", "n_items"), [(biased, 300), (careless, 600)])
-def test_most_planted_annotators_are_found_and_hardly_anybody_else(effect: Any, n_items: int) -> None:
+def test_most_planted_annotators_are_found_and_hardly_anybody_else(
+    effect: Any, n_items: int
+) -> None:
     """A bias shows in 50 judgements; not looking shows in 100 (power .89), hardly in 50 (.4); five labels an item."""
     tables = (panel(seed, tilt=effect, **(PANEL | {"n_items": n_items})) for seed in range(20))
     found = np.array([check(table).annotators.p_value_holm <= 0.05 for table in tables])
@@ -157,12 +179,16 @@ def test_the_class_a_biased_annotator_overuses_is_named() -> None:
     effects = check(panel(0, tilt=biased, **PANEL)).annotators
 
     assert effects.overused[:2] == (2, 2)
-    assert effects.overuse[:2] == pytest.approx([0.45, 0.45], abs=0.2)  # half of what others call 0 or 1
+    assert effects.overuse[:2] == pytest.approx(
+        [0.45, 0.45], abs=0.2
+    )  # half of what others call 0 or 1
 
 
 def test_many_small_effects_are_found_together_though_hardly_any_alone() -> None:
     def tilt(table: pl.DataFrame, probabilities: Array) -> Array:
-        taste = np.random.default_rng(5).normal(scale=0.5, size=(30, 3))[table["annotator"].to_numpy()]
+        taste = np.random.default_rng(5).normal(scale=0.5, size=(30, 3))[
+            table["annotator"].to_numpy()
+        ]
         tilted = probabilities * np.exp(taste)
         return np.asarray(tilted / tilted.sum(axis=1, keepdims=True))
 
@@ -172,7 +198,9 @@ def test_many_small_effects_are_found_together_though_hardly_any_alone() -> None
     assert np.mean([result.annotators.p_value_holm <= 0.05 for result in checks]) < 0.1
 
 
-def copy_labels(table: pl.DataFrame, seed: int, *, back: Callable[[np.random.Generator, int], int]) -> pl.DataFrame:
+def copy_labels(
+    table: pl.DataFrame, seed: int, *, back: Callable[[np.random.Generator, int], int]
+) -> pl.DataFrame:
     """Let every third label copy one of the item's earlier labels; `back` chooses which."""
     generator, ordered = np.random.default_rng(seed), table.sort("item", "time")
     items, labels = ordered["item"].to_list(), ordered["label"].to_list()
@@ -184,9 +212,15 @@ def copy_labels(table: pl.DataFrame, seed: int, *, back: Callable[[np.random.Gen
 
 
 def test_copying_the_previous_label_is_found() -> None:
-    checks = [check(copy_labels(panel(seed, **PANEL), seed, back=lambda _generator, _n: 1)) for seed in range(10)]
+    checks = [
+        check(copy_labels(panel(seed, **PANEL), seed, back=lambda _generator, _n: 1))
+        for seed in range(10)
+    ]
 
-    assert all(result.order and result.order.agreement > result.order.expected_agreement for result in checks)
+    assert all(
+        result.order and result.order.agreement > result.order.expected_agreement
+        for result in checks
+    )
     assert np.mean([overall_p_values(result)["agreement"] <= 0.05 for result in checks]) > 0.8
 
 
@@ -229,19 +263,34 @@ def test_annotators_who_change_with_time_are_found() -> None:
     assert found[:, 5:].mean() < 0.01
 
 
-def simulate_design_effect(seed: int, n_annotators: int, size: int, *, carelessness: float, even: bool) -> DesignEffect:
+def simulate_design_effect(
+    seed: int, n_annotators: int, size: int, *, carelessness: float, even: bool
+) -> DesignEffect:
     """Draw 300 items anew and annotators anew, each with an own share of judgements made without looking."""
     generator = np.random.default_rng(seed)
     table = assign(generator, 300, n_annotators, (size,), even=even)
     item, annotator = table["item"].to_numpy(), table["annotator"].to_numpy()
     share = carelessness * generator.beta(1, 3, n_annotators)[annotator, None]
-    label = draw(generator, (1 - share) * generator.dirichlet([0.9, 0.5, 0.2], 300)[item] + share / 3)
-    return design_effect(item, annotator, lay_out(item, annotator, label, n_annotators=n_annotators, n_classes=3), 0.5)
+    label = draw(
+        generator, (1 - share) * generator.dirichlet([0.9, 0.5, 0.2], 300)[item] + share / 3
+    )
+    return design_effect(
+        item,
+        annotator,
+        lay_out(item, annotator, label, n_annotators=n_annotators, n_classes=3),
+        0.5,
+    )
 
 
 @pytest.mark.parametrize(
     ("n_annotators", "size", "carelessness", "even"),
-    [(30, 5, 0.0, True), (30, 5, 1.0, True), (30, 3, 1.0, True), (30, 5, 1.0, False), (6, 6, 1.0, True)],
+    [
+        (30, 5, 0.0, True),
+        (30, 5, 1.0, True),
+        (30, 3, 1.0, True),
+        (30, 5, 1.0, False),
+        (6, 6, 1.0, True),
+    ],
     ids=["no effect", "effect", "three labels", "uneven activity", "fixed panel"],
 )
 def test_the_design_effect_is_the_true_ratio_of_variances(
@@ -249,7 +298,8 @@ def test_the_design_effect_is_the_true_ratio_of_variances(
 ) -> None:
     """Variance of mean disagreement over 500 panels, over that of independent items; known to about 6%."""
     results = [
-        simulate_design_effect(seed, n_annotators, size, carelessness=carelessness, even=even) for seed in range(500)
+        simulate_design_effect(seed, n_annotators, size, carelessness=carelessness, even=even)
+        for seed in range(500)
     ]
     independent = np.mean([result.independent_standard_error**2 for result in results])
     truth = np.var([result.disagreement for result in results], ddof=1) / independent

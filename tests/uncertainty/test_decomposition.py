@@ -112,8 +112,13 @@ def test_two_labels_a_scan_tell_the_worlds_apart() -> None:
 
 @each_entropy
 @given(m=mixtures())
-def test_the_epistemic_part_is_the_mean_divergence_from_the_mean(entropy: Entropy, m: Mixtures) -> None:
-    expected = [reference.mutual_information(reference.atoms_of(m, i), divergence_of(entropy)) for i in range(len(m))]
+def test_the_epistemic_part_is_the_mean_divergence_from_the_mean(
+    entropy: Entropy, m: Mixtures
+) -> None:
+    expected = [
+        reference.mutual_information(reference.atoms_of(m, i), divergence_of(entropy))
+        for i in range(len(m))
+    ]
 
     np.testing.assert_allclose(decompose(m, entropy).epistemic, expected, atol=1e-10)
 
@@ -123,7 +128,8 @@ def test_the_epistemic_part_is_the_mean_divergence_from_the_mean(entropy: Entrop
 def test_the_reverse_part_is_the_mean_divergence_of_the_mean(entropy: Entropy, m: Mixtures) -> None:
     """Infinite parts included: an atom may exclude what the mean allows."""
     slow = [
-        reference.reverse_mutual_information(reference.atoms_of(m, i), divergence_of(entropy)) for i in range(len(m))
+        reference.reverse_mutual_information(reference.atoms_of(m, i), divergence_of(entropy))
+        for i in range(len(m))
     ]
 
     np.testing.assert_allclose(decompose(m, entropy, kind="reverse").epistemic, slow, atol=1e-10)
@@ -132,7 +138,10 @@ def test_the_reverse_part_is_the_mean_divergence_of_the_mean(entropy: Entropy, m
 @each_entropy
 @given(m=mixtures())
 def test_the_total_part_is_the_mean_divergence_of_two_draws(entropy: Entropy, m: Mixtures) -> None:
-    slow = [reference.total_mutual_information(reference.atoms_of(m, i), divergence_of(entropy)) for i in range(len(m))]
+    slow = [
+        reference.total_mutual_information(reference.atoms_of(m, i), divergence_of(entropy))
+        for i in range(len(m))
+    ]
 
     np.testing.assert_allclose(decompose(m, entropy, kind="total").epistemic, slow, atol=1e-10)
 
@@ -140,7 +149,8 @@ def test_the_total_part_is_the_mean_divergence_of_two_draws(entropy: Entropy, m:
 @given(m=mixtures())
 def test_the_shannon_parts_equal_those_of_a_written_out_divergence(m: Mixtures) -> None:
     slow = [
-        reference.total_mutual_information(reference.atoms_of(m, i), reference.kullback_leibler) for i in range(len(m))
+        reference.total_mutual_information(reference.atoms_of(m, i), reference.kullback_leibler)
+        for i in range(len(m))
     ]
 
     np.testing.assert_allclose(decompose(m, kind="total").epistemic, slow, atol=1e-10)
@@ -148,7 +158,10 @@ def test_the_shannon_parts_equal_those_of_a_written_out_divergence(m: Mixtures) 
 
 @given(m=mixtures())
 def test_the_brier_parts_equal_those_of_a_written_out_distance(m: Mixtures) -> None:
-    slow = [reference.mutual_information(reference.atoms_of(m, i), reference.squared_distance) for i in range(len(m))]
+    slow = [
+        reference.mutual_information(reference.atoms_of(m, i), reference.squared_distance)
+        for i in range(len(m))
+    ]
 
     np.testing.assert_allclose(decompose(m, "brier").epistemic, slow, atol=1e-12)
 
@@ -158,7 +171,9 @@ def test_a_custom_entropy_without_gradient_decomposes_like_its_twin() -> None:
     custom = Custom(lambda p: 1 - np.square(p).sum(axis=-1))
 
     np.testing.assert_allclose(
-        decompose(m, custom, kind="total").epistemic, decompose(m, "brier", kind="total").epistemic, atol=1e-7
+        decompose(m, custom, kind="total").epistemic,
+        decompose(m, "brier", kind="total").epistemic,
+        atol=1e-7,
     )
 
 
@@ -192,7 +207,9 @@ def test_total_information_is_mutual_plus_reverse(entropy: Entropy, m: Mixtures)
 @each_entropy
 @given(m=mixtures())
 def test_the_predictive_part_is_the_entropy_of_the_mean(entropy: Entropy, m: Mixtures) -> None:
-    np.testing.assert_allclose(decompose(m, entropy).predictive, entropy.value(m.mean()), atol=1e-12)
+    np.testing.assert_allclose(
+        decompose(m, entropy).predictive, entropy.value(m.mean()), atol=1e-12
+    )
 
 
 @each_kind
@@ -211,19 +228,25 @@ def test_relabelling_classes_does_not_change_a_part(kind: Any, m: Mixtures, seed
 def test_picking_items_commutes_with_decomposing(kind: Any, m: Mixtures, seed: int) -> None:
     items = np.random.default_rng(seed).integers(0, len(m), 4)
 
-    np.testing.assert_array_equal(decompose(m[items], kind=kind).epistemic, decompose(m, kind=kind).epistemic[items])
+    np.testing.assert_array_equal(
+        decompose(m[items], kind=kind).epistemic, decompose(m, kind=kind).epistemic[items]
+    )
 
 
 @given(m=mixtures(), k=st.integers(1, 4))
 def test_fewer_labels_never_show_more_aleatoric_uncertainty(m: Mixtures, k: int) -> None:
     """Thinning averages, and entropy is concave: the plug-in is biased downwards for every k."""
-    assert (decompose(m.project(k)).aleatoric <= decompose(m.project(k + 1)).aleatoric + 1e-12).all()
+    assert (
+        decompose(m.project(k)).aleatoric <= decompose(m.project(k + 1)).aleatoric + 1e-12
+    ).all()
 
 
 def test_bits_are_nats_over_log_two() -> None:
     m = Mixtures.from_ensemble(np.random.default_rng(0).dirichlet(np.ones(3), (5, 4)))
 
-    np.testing.assert_allclose(decompose(m, base=2).epistemic, decompose(m).epistemic / math.log(2), atol=1e-14)
+    np.testing.assert_allclose(
+        decompose(m, base=2).epistemic, decompose(m).epistemic / math.log(2), atol=1e-14
+    )
 
 
 def test_decomposing_leaves_the_mixtures_alone() -> None:
@@ -245,10 +268,16 @@ def test_many_atoms_are_decomposed_like_few() -> None:
 # Ensembles in float32
 
 
-@pytest.mark.parametrize("shape", [(200, 5, 10), (50, 30, 100), (20, 5, 1000), (10, 800, 10), (3, 20_000, 2)], ids=str)
-def test_a_float32_ensemble_has_the_parts_of_a_float64_one_to_1e_6(shape: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "shape", [(200, 5, 10), (50, 30, 100), (20, 5, 1000), (10, 800, 10), (3, 20_000, 2)], ids=str
+)
+def test_a_float32_ensemble_has_the_parts_of_a_float64_one_to_1e_6(
+    shape: tuple[int, int, int],
+) -> None:
     p = np.random.default_rng(0).dirichlet(np.full(shape[2], 0.3), shape[:2]).astype(np.float32)
-    single, double = (decompose(Mixtures.from_ensemble(x)).as_dict() for x in (p, p.astype(np.float64)))
+    single, double = (
+        decompose(Mixtures.from_ensemble(x)).as_dict() for x in (p, p.astype(np.float64))
+    )
 
     for name, part in double.items():
         np.testing.assert_allclose(single[name], part, rtol=0, atol=1e-6, err_msg=name)
@@ -258,7 +287,9 @@ def test_a_float32_ensemble_has_the_parts_of_a_float64_one_to_1e_6(shape: tuple[
 @each_entropy
 def test_every_entropy_takes_float32(entropy: Entropy, kind: Any) -> None:
     p = np.random.default_rng(0).dirichlet(np.ones(3), (20, 4)).astype(np.float32)
-    single, double = (decompose(Mixtures.from_ensemble(x), entropy, kind=kind) for x in (p, p.astype(np.float64)))
+    single, double = (
+        decompose(Mixtures.from_ensemble(x), entropy, kind=kind) for x in (p, p.astype(np.float64))
+    )
 
     np.testing.assert_allclose(single.epistemic, double.epistemic, rtol=0, atol=1e-6)
 
@@ -269,7 +300,9 @@ def test_certain_members_in_float32_have_no_uncertainty() -> None:
     assert [part.tolist() for part in parts.as_dict().values()] == [[0, 0, 0]] * 3
 
 
-@pytest.mark.parametrize(("dtype", "writeable", "copies"), [("f4", True, 1), ("f8", True, 1), ("f8", False, 0)])
+@pytest.mark.parametrize(
+    ("dtype", "writeable", "copies"), [("f4", True, 1), ("f8", True, 1), ("f8", False, 0)]
+)
 def test_an_ensemble_is_copied_at_most_once(dtype: str, writeable: bool, copies: int) -> None:
     """Where its owner could change it later."""
     p = np.full((20_000, 10, 20), 0.05, dtype=dtype)
@@ -287,10 +320,14 @@ def test_an_ensemble_is_copied_at_most_once(dtype: str, writeable: bool, copies:
 
 @pytest.mark.parametrize("entropy", [Shannon(base=2), Brier(), Tsallis(0.5)], ids=str)
 @given(m=mixtures(), panel_size=st.integers(1, 5))
-def test_a_panel_shows_the_aleatoric_part_of_the_projection(entropy: Entropy, m: Mixtures, panel_size: int) -> None:
+def test_a_panel_shows_the_aleatoric_part_of_the_projection(
+    entropy: Entropy, m: Mixtures, panel_size: int
+) -> None:
     panel = decompose(m, entropy, panel_size=panel_size)
 
-    np.testing.assert_allclose(panel.aleatoric, decompose(m.project(panel_size), entropy).aleatoric, atol=1e-12)
+    np.testing.assert_allclose(
+        panel.aleatoric, decompose(m.project(panel_size), entropy).aleatoric, atol=1e-12
+    )
 
 
 def test_a_panel_shows_the_brier_entropy_less_its_share_of_pairs() -> None:
@@ -315,19 +352,25 @@ def test_a_panel_of_a_certain_label_is_certain_when_its_probability_strays_above
 
 
 def test_a_panel_needs_a_separable_entropy() -> None:
-    with pytest.raises(ValueError, match=r"`panel_size` must be left out with Spherical\(\), which is not a sum"):
+    with pytest.raises(
+        ValueError, match=r"`panel_size` must be left out with Spherical\(\), which is not a sum"
+    ):
         decompose(Mixtures.from_points([[0.5, 0.5]]), "spherical", panel_size=3)
 
 
 @pytest.mark.parametrize("kind", ["reverse", "total"])
 def test_a_panel_has_mutual_information_only(kind: Any) -> None:
-    with pytest.raises(ValueError, match=f"`panel_size` must be left out unless .* got kind='{kind}'"):
+    with pytest.raises(
+        ValueError, match=f"`panel_size` must be left out unless .* got kind='{kind}'"
+    ):
         decompose(Mixtures.from_points([[0.5, 0.5]]), kind=kind, panel_size=3)
 
 
 @pytest.mark.parametrize("panel_size", [0, 2.0, True, "all"])
 def test_a_panel_has_at_least_one_annotator(panel_size: Any) -> None:
-    with pytest.raises(ValueError, match=f"`panel_size` must be an integer of at least 1, got {panel_size!r}"):
+    with pytest.raises(
+        ValueError, match=f"`panel_size` must be an integer of at least 1, got {panel_size!r}"
+    ):
         decompose(Mixtures.from_points([[0.5, 0.5]]), panel_size=panel_size)
 
 
@@ -396,7 +439,9 @@ def test_a_decomposition_prints_its_means() -> None:
 def test_a_decomposition_of_no_items_prints() -> None:
     nothing: list[int] = []
 
-    assert repr(decompose(Mixtures.from_points([[0.5, 0.5]])[nothing])).startswith("Decomposition(0 items")
+    assert repr(decompose(Mixtures.from_points([[0.5, 0.5]])[nothing])).startswith(
+        "Decomposition(0 items"
+    )
 
 
 def test_a_decomposition_becomes_a_dictionary() -> None:
@@ -412,7 +457,9 @@ def test_a_decomposition_becomes_a_dataframe(backend: str) -> None:
     frame = parts.to_frame(backend)
 
     assert isinstance(frame, library.DataFrame)
-    assert {name: list(frame[name]) for name in frame.columns} == {k: v.tolist() for k, v in parts.as_dict().items()}
+    assert {name: list(frame[name]) for name in frame.columns} == {
+        k: v.tolist() for k, v in parts.as_dict().items()
+    }
 
 
 # Losses (spec 1.13)
@@ -420,11 +467,16 @@ def test_a_decomposition_becomes_a_dataframe(backend: str) -> None:
 
 @each_entropy
 @given(data=st.data())
-def test_the_total_loss_is_the_mean_loss_of_the_predicted_mean(entropy: Entropy, data: st.DataObject) -> None:
+def test_the_total_loss_is_the_mean_loss_of_the_predicted_mean(
+    entropy: Entropy, data: st.DataObject
+) -> None:
     truth = data.draw(mixtures(3, n_items=3))
     predicted = data.draw(mixtures(3, n_items=3))
     slow = [
-        sum(w * float(entropy.loss(p, predicted.mean()[i], check_input=False)) for w, p in reference.atoms_of(truth, i))
+        sum(
+            w * float(entropy.loss(p, predicted.mean()[i], check_input=False))
+            for w, p in reference.atoms_of(truth, i)
+        )
         for i in range(3)
     ]
 
@@ -433,7 +485,9 @@ def test_the_total_loss_is_the_mean_loss_of_the_predicted_mean(entropy: Entropy,
 
 @each_entropy
 @given(data=st.data())
-def test_the_causes_of_a_loss_add_up_and_are_not_negative(entropy: Entropy, data: st.DataObject) -> None:
+def test_the_causes_of_a_loss_add_up_and_are_not_negative(
+    entropy: Entropy, data: st.DataObject
+) -> None:
     truth = data.draw(mixtures(3, n_items=3))
     parts = decompose_loss(data.draw(mixtures(3, n_items=3)), truth, entropy)
     causes = np.stack([parts.aleatoric, parts.grouping, parts.calibration])
@@ -455,12 +509,16 @@ def test_each_cause_of_a_brier_loss_equals_its_loop(data: st.DataObject) -> None
             reference.squared_distance(reference.mean(atoms), predicted.mean()[i]),
         )
 
-        assert (parts.aleatoric[i], parts.grouping[i], parts.calibration[i]) == pytest.approx(expected, abs=1e-12)
+        assert (parts.aleatoric[i], parts.grouping[i], parts.calibration[i]) == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 @given(m=mixtures())
 def test_predicting_the_true_mean_leaves_no_calibration_loss(m: Mixtures) -> None:
-    np.testing.assert_allclose(decompose_loss(Mixtures.from_points(m.mean()), m).calibration, 0, atol=1e-12)
+    np.testing.assert_allclose(
+        decompose_loss(Mixtures.from_points(m.mean()), m).calibration, 0, atol=1e-12
+    )
 
 
 def test_a_prediction_that_excludes_a_label_loses_infinitely_much() -> None:
@@ -494,7 +552,9 @@ def test_a_loss_decomposition_becomes_a_dictionary() -> None:
 
 @pytest.mark.parametrize("kind", ["forward", 3, None])
 def test_an_unknown_kind_lists_the_known_ones(kind: Any) -> None:
-    with pytest.raises(ValueError, match="`kind` must be one of 'mutual-information', 'reverse', 'total', got"):
+    with pytest.raises(
+        ValueError, match="`kind` must be one of 'mutual-information', 'reverse', 'total', got"
+    ):
         decompose(Mixtures.from_points([[0.5, 0.5]]), kind=kind)
 
 
@@ -505,7 +565,9 @@ def test_an_unknown_entropy_is_refused() -> None:
 
 @pytest.mark.parametrize("entropy", ["brier", Brier(), Shannon()])
 def test_a_base_without_shannon_by_name_is_refused(entropy: Any) -> None:
-    with pytest.raises(ValueError, match="`base` must be left out unless entropy='shannon', got base=2 with"):
+    with pytest.raises(
+        ValueError, match="`base` must be left out unless entropy='shannon', got base=2 with"
+    ):
         decompose(Mixtures.from_points([[0.5, 0.5]]), entropy, base=2)
 
 
@@ -523,7 +585,9 @@ def test_an_array_does_not_decompose(mixtures: Any) -> None:
 def test_losses_of_different_items_are_refused() -> None:
     one, two = Mixtures.from_points([[0.5, 0.5]]), Mixtures.from_points([[0.5, 0.5]] * 2)
 
-    with pytest.raises(ValueError, match="`predicted` and `truth` must describe the same items, got 1 and 2 rows"):
+    with pytest.raises(
+        ValueError, match="`predicted` and `truth` must describe the same items, got 1 and 2 rows"
+    ):
         decompose_loss(one, two)
 
 
@@ -540,9 +604,14 @@ def test_a_missing_dataframe_library_is_named() -> None:
     """In a new process: narwhals may remember a pandas that it has used."""
     code = "import sys; sys.modules['pandas'] = None; import hocal; "
     code += "hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]])).to_frame()"
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
 
-    assert "ImportError: `to_frame` needs pandas. Install it with: pip install pandas" in finished.stderr
+    assert (
+        "ImportError: `to_frame` needs pandas. Install it with: pip install pandas"
+        in finished.stderr
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -561,5 +630,7 @@ def test_an_array_of_members_needs_no_mixtures_and_no_copy(dtype: Any) -> None:
 
 
 def test_an_array_that_holds_no_ensemble_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`mixtures` must be Mixtures, got ndarray\. Build them with"):
+    with pytest.raises(
+        ValueError, match=r"`mixtures` must be Mixtures, got ndarray\. Build them with"
+    ):
         decompose(np.full((2, 2), 0.5))

@@ -37,16 +37,28 @@ def weighted(points: Array, weights: Array) -> Mixtures:
 def joined(each: list[Mixtures]) -> Mixtures:
     """Store several mixtures in one batch."""
     offsets = np.cumsum([0, *(len(m.weights) for m in each)])
-    points, weights = (np.concatenate(arrays) for arrays in zip(*((m.points, m.weights) for m in each), strict=True))
+    points, weights = (
+        np.concatenate(arrays)
+        for arrays in zip(*((m.points, m.weights) for m in each), strict=True)
+    )
     return Mixtures(points, weights, offsets, index=np.arange(len(each)))
 
 
 @st.composite
 def mixtures(draw: st.DrawFn, n_classes: int) -> Mixtures:
     """Mixtures of one to six atoms on a coarse lattice, so that atoms are often shared."""
-    counts = draw(st.lists(st.lists(st.integers(0, 3), min_size=n_classes, max_size=n_classes), min_size=1, max_size=6))
+    counts = draw(
+        st.lists(
+            st.lists(st.integers(0, 3), min_size=n_classes, max_size=n_classes),
+            min_size=1,
+            max_size=6,
+        )
+    )
     points = np.array(counts, dtype=np.float64) + np.eye(n_classes)[0]  # never empty
-    weights = np.array(draw(st.lists(st.integers(1, 9), min_size=len(counts), max_size=len(counts))), dtype=np.float64)
+    weights = np.array(
+        draw(st.lists(st.integers(1, 9), min_size=len(counts), max_size=len(counts))),
+        dtype=np.float64,
+    )
     return weighted(points / points.sum(axis=1, keepdims=True), weights / weights.sum())
 
 
@@ -59,7 +71,9 @@ triples = st.integers(2, 4).flatmap(lambda n_classes: st.tuples(*[mixtures(n_cla
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_two_certain_different_labels_are_two_apart(n_classes: int) -> None:
     vertices = np.eye(n_classes)
-    assert wasserstein(Mixtures.from_points(vertices[:1]), Mixtures.from_points(vertices[1:2])).tolist() == [2.0]
+    assert wasserstein(
+        Mixtures.from_points(vertices[:1]), Mixtures.from_points(vertices[1:2])
+    ).tolist() == [2.0]
 
 
 def test_point_masses_are_as_far_apart_as_their_points() -> None:
@@ -85,7 +99,9 @@ def test_uniform_and_its_middle_are_half_apart_on_the_line() -> None:
     """Twice E|X - 1/2| = 1/2 for X uniform on [0, 1]."""
     x = (np.arange(10_000) + 0.5) / 10_000
     uniform = Mixtures.from_ensemble(np.stack([x, 1 - x], axis=-1)[None])
-    assert wasserstein(uniform, Mixtures.from_points([[0.5, 0.5]]))[0] == pytest.approx(0.5, abs=1e-12)
+    assert wasserstein(uniform, Mixtures.from_points([[0.5, 0.5]]))[0] == pytest.approx(
+        0.5, abs=1e-12
+    )
 
 
 # Metric axioms
@@ -107,7 +123,9 @@ def test_triangle_inequality_holds(triple: tuple[Mixtures, ...]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(triples)
-def test_distance_lies_between_the_distance_of_the_means_and_two(triple: tuple[Mixtures, ...]) -> None:
+def test_distance_lies_between_the_distance_of_the_means_and_two(
+    triple: tuple[Mixtures, ...],
+) -> None:
     a, b, _ = triple
     means = np.abs(a.mean() - b.mean()).sum()
     assert means - 1e-12 <= wasserstein(a, b)[0] <= 2 + 1e-12
@@ -115,10 +133,14 @@ def test_distance_lies_between_the_distance_of_the_means_and_two(triple: tuple[M
 
 @settings(max_examples=60, deadline=None)
 @given(triples, st.randoms(use_true_random=False))
-def test_splitting_and_shuffling_atoms_changes_nothing(triple: tuple[Mixtures, ...], random: object) -> None:
+def test_splitting_and_shuffling_atoms_changes_nothing(
+    triple: tuple[Mixtures, ...], random: object
+) -> None:
     a, b, _ = triple
     order = random.sample(range(2 * len(a.points)), 2 * len(a.points))  # type: ignore[attr-defined]
-    split = weighted(np.tile(a.points, (2, 1))[order], np.concatenate([a.weights / 4, 3 * a.weights / 4])[order])
+    split = weighted(
+        np.tile(a.points, (2, 1))[order], np.concatenate([a.weights / 4, 3 * a.weights / 4])[order]
+    )
     assert wasserstein(a, split)[0] == pytest.approx(0, abs=1e-12)
     assert wasserstein(split, b)[0] == pytest.approx(wasserstein(a, b)[0], abs=1e-12)
 
@@ -145,7 +167,9 @@ def test_snapshots_agree_with_network_simplex_on_the_raw_samples(k: int) -> None
 def test_distinct_atoms_agree_with_network_simplex() -> None:
     a, b = dirichlet(0, 100), dirichlet(1, 80)
     raw = ot.emd2([], [], cdist(a, b, "cityblock"))
-    assert wasserstein(*(Mixtures.from_ensemble(x[None]) for x in (a, b)))[0] == pytest.approx(raw, abs=1e-9)
+    assert wasserstein(*(Mixtures.from_ensemble(x[None]) for x in (a, b)))[0] == pytest.approx(
+        raw, abs=1e-9
+    )
 
 
 def test_two_classes_are_twice_the_distance_of_scipy() -> None:
@@ -162,8 +186,12 @@ def test_two_classes_agree_with_the_same_mixtures_and_an_unused_third_class() ->
     np.testing.assert_allclose(two, three, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n_a", "n_b"), [(4, 5), (15, 14), (15, 15), (40, 38), (40, 40), (150, 150)])
-def test_cells_of_any_size_agree_with_network_simplex_on_their_raw_samples(n_a: int, n_b: int) -> None:
+@pytest.mark.parametrize(
+    ("n_a", "n_b"), [(4, 5), (15, 14), (15, 15), (40, 38), (40, 40), (150, 150)]
+)
+def test_cells_of_any_size_agree_with_network_simplex_on_their_raw_samples(
+    n_a: int, n_b: int
+) -> None:
     """Small cells are solved together, and samples of equal size by assignment."""
     a, b = lattice(0, 7 * n_a, 9), lattice(1, 7 * n_b, 9)
     first, second = (Mixtures.from_snapshots(x, np.arange(len(x)) % 7).stored() for x in (a, b))
@@ -182,7 +210,9 @@ def test_masses_that_are_nearly_equal_units_are_not_rounded() -> None:
     a, b = dirichlet(0, 12), dirichlet(1, 12)
     stray = np.full(12, 1 / 12) + np.linspace(-1e-6, 1e-6, 12)
     raw = ot.emd2(stray, np.full(12, 1 / 12), cdist(a, b, "cityblock"))
-    assert wasserstein(weighted(a, stray), weighted(b, np.full(12, 1 / 12)))[0] == pytest.approx(raw, abs=1e-13)
+    assert wasserstein(weighted(a, stray), weighted(b, np.full(12, 1 / 12)))[0] == pytest.approx(
+        raw, abs=1e-13
+    )
 
 
 def test_many_classes_with_few_labels_each_agree_with_network_simplex() -> None:
@@ -195,7 +225,9 @@ def test_many_classes_with_few_labels_each_agree_with_network_simplex() -> None:
 
 @pytest.mark.parametrize("concentration", [0.1, 1.0])
 @pytest.mark.parametrize(("n_a", "n_b"), [(400, 350), (12_000, 9)])
-def test_large_supports_agree_with_network_simplex(n_a: int, n_b: int, concentration: float) -> None:
+def test_large_supports_agree_with_network_simplex(
+    n_a: int, n_b: int, concentration: float
+) -> None:
     """Above 100,000 arcs only some are given to the network simplex."""
     a, b = (dirichlet(n, n, n_classes=10, concentration=concentration) for n in (n_a, n_b))
     u, v = (np.random.default_rng(n).dirichlet(np.ones(n)) for n in (n_a, n_b))
@@ -226,14 +258,26 @@ def test_batch_equals_a_loop_over_items(n_classes: int) -> None:
 def test_length_one_is_compared_with_every_item(n_classes: int) -> None:
     a = Mixtures.from_ensemble(dirichlet(0, 1, 5, n_classes=n_classes))
     b = Mixtures.from_ensemble(dirichlet(1, 6, 5, n_classes=n_classes))
-    np.testing.assert_allclose(wasserstein(a, b), [wasserstein(a, b[i])[0] for i in range(6)], atol=1e-12)
+    np.testing.assert_allclose(
+        wasserstein(a, b), [wasserstein(a, b[i])[0] for i in range(6)], atol=1e-12
+    )
 
 
 def test_batches_hold_pairs_of_every_kind() -> None:
     """Equal, one atom on a side, small, uniform and large, in one call and one by one."""
-    sides = [([1], [1]), ([9], [1]), ([1], [9]), ([2, 3], [4, 1]), ([5] * 12, [5] * 12), ([1] * 30, [2] * 29)]
+    sides = [
+        ([1], [1]),
+        ([9], [1]),
+        ([1], [9]),
+        ([2, 3], [4, 1]),
+        ([5] * 12, [5] * 12),
+        ([1] * 30, [2] * 29),
+    ]
     pairs = [
-        tuple(weighted(dirichlet(i + j, len(side)), np.array(side) / sum(side)) for j, side in enumerate(both))
+        tuple(
+            weighted(dirichlet(i + j, len(side)), np.array(side) / sum(side))
+            for j, side in enumerate(both)
+        )
         for i, both in enumerate(sides)
     ]
     pairs.insert(2, (pairs[-1][0], pairs[-1][0]))
@@ -241,14 +285,18 @@ def test_batches_hold_pairs_of_every_kind() -> None:
     one_by_one = [wasserstein(*pair)[0] for pair in pairs]
     np.testing.assert_allclose(wasserstein(*together), one_by_one, atol=1e-13)
     bounds = [wasserstein_interval(*pair, resolution=3) for pair in pairs]
-    np.testing.assert_allclose(wasserstein_interval(*together, resolution=3), np.hstack(bounds), atol=1e-12)
+    np.testing.assert_allclose(
+        wasserstein_interval(*together, resolution=3), np.hstack(bounds), atol=1e-12
+    )
 
 
 def test_batches_beyond_one_block_are_exact() -> None:
     a, b = (dirichlet(seed, 2500, 2, n_classes=3) for seed in (0, 1))
     costs = np.abs(a[:, :, None] - b[:, None]).sum(axis=-1)
     expected = np.minimum(costs[:, 0, 0] + costs[:, 1, 1], costs[:, 0, 1] + costs[:, 1, 0]) / 2
-    np.testing.assert_allclose(wasserstein(*map(Mixtures.from_ensemble, (a, b))), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        wasserstein(*map(Mixtures.from_ensemble, (a, b))), expected, atol=1e-12
+    )
 
 
 def test_two_class_batches_beyond_one_block_are_exact() -> None:
@@ -262,7 +310,9 @@ def test_two_class_batches_beyond_one_block_are_exact() -> None:
 def test_each_distinct_pair_is_transported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     exact = ot.emd
-    monkeypatch.setattr(ot, "emd", lambda *args, **kwargs: calls.append(1) or exact(*args, **kwargs))
+    monkeypatch.setattr(
+        ot, "emd", lambda *args, **kwargs: calls.append(1) or exact(*args, **kwargs)
+    )
     cells = np.arange(1000) % 3
     a, b = (Mixtures.from_snapshots(lattice(seed, 1000, 5), cells) for seed in (0, 1))
 
@@ -297,7 +347,9 @@ def test_weights_that_stray_from_one_are_balanced() -> None:
     a, b = dirichlet(0, 40), dirichlet(1, 40)
     weights = np.full(40, 1 / 40)
     exact = wasserstein(weighted(a, weights), weighted(b, weights))[0]
-    assert wasserstein(weighted(a, weights * (1 + 9e-6)), weighted(b, weights))[0] == pytest.approx(exact, abs=1e-12)
+    assert wasserstein(weighted(a, weights * (1 + 9e-6)), weighted(b, weights))[0] == pytest.approx(
+        exact, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("n_atoms", [60, 4000])
@@ -315,14 +367,20 @@ def test_atoms_of_negligible_mass_do_not_disturb_the_network_simplex(n_atoms: in
 def test_a_failed_network_simplex_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hocal.uncertainty.flows._MAX_PIVOTS", 1)
     a, b = Mixtures.from_ensemble(dirichlet(0, 1, 20)), Mixtures.from_ensemble(dirichlet(1, 1, 19))
-    with pytest.raises(RuntimeError, match="optimal transport of 20 x 19 atoms failed: numItermax reached"):
+    with pytest.raises(
+        RuntimeError, match="optimal transport of 20 x 19 atoms failed: numItermax reached"
+    ):
         wasserstein(a, b)
 
 
-def test_a_network_simplex_that_fails_on_several_pairs_together_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_simplex_that_fails_on_several_pairs_together_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("hocal.uncertainty.flows._MAX_PIVOTS", 1)
     a, b = Mixtures.from_ensemble(dirichlet(0, 3, 5)), Mixtures.from_ensemble(dirichlet(1, 3, 4))
-    with pytest.raises(RuntimeError, match="optimal transport of 15 x 12 atoms failed: numItermax reached"):
+    with pytest.raises(
+        RuntimeError, match="optimal transport of 15 x 12 atoms failed: numItermax reached"
+    ):
         wasserstein(a, b)
 
 
@@ -370,7 +428,10 @@ def test_interval_of_equal_mixtures_is_zero() -> None:
 def test_interval_of_mixtures_that_differ_by_round_off_is_nearly_zero() -> None:
     """The mass that one atom lacks is found on two others, where it is too small to count."""
     points = dirichlet(0, 3)
-    a, b = weighted(points[:1], np.ones(1)), weighted(points, np.array([1 - 1.8e-14, 0.9e-14, 0.9e-14]))
+    a, b = (
+        weighted(points[:1], np.ones(1)),
+        weighted(points, np.array([1 - 1.8e-14, 0.9e-14, 0.9e-14])),
+    )
     np.testing.assert_allclose(wasserstein_interval(a, b, resolution=3), 0, atol=1e-13)
 
 
@@ -385,7 +446,9 @@ def test_interval_of_an_empty_mixture_is_unknown() -> None:
 
 def test_supports_too_large_for_exact_transport_name_their_sizes_and_the_remedy() -> None:
     a, b = (Mixtures.from_ensemble(dirichlet(seed, 1, 5001, n_classes=3)) for seed in (0, 1))
-    with pytest.raises(ValueError, match=r"at most 25000000 .* got 5001 x 5001 .* Use wasserstein_interval"):
+    with pytest.raises(
+        ValueError, match=r"at most 25000000 .* got 5001 x 5001 .* Use wasserstein_interval"
+    ):
         wasserstein(a, b)
 
 
@@ -397,7 +460,9 @@ def test_supports_too_large_for_exact_transport_have_an_interval() -> None:
 
 def test_different_lengths_are_refused() -> None:
     a, b = Mixtures.from_points(np.eye(3)), Mixtures.from_points(np.eye(3)[:2])
-    with pytest.raises(ValueError, match=r"equal length, or one of them length 1, got 3 and 2 items\."):
+    with pytest.raises(
+        ValueError, match=r"equal length, or one of them length 1, got 3 and 2 items\."
+    ):
         wasserstein(a, b)
 
 
@@ -408,7 +473,8 @@ def test_different_numbers_of_classes_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [wasserstein, lambda a, b, metric: wasserstein_interval(a, b, resolution=2, metric=metric)]
+    "function",
+    [wasserstein, lambda a, b, metric: wasserstein_interval(a, b, resolution=2, metric=metric)],
 )
 def test_unknown_metrics_are_refused(function: object) -> None:
     a = Mixtures.from_points(np.eye(3))

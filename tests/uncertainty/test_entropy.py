@@ -120,13 +120,17 @@ def test_tsallis_tends_to_shannon() -> None:
 
 @pytest.mark.parametrize(("entropy", "slow"), SLOW, ids=[str(entropy) for entropy, _ in SLOW])
 @given(p=label_distributions())
-def test_values_equal_the_slow_ones(entropy: Entropy, slow: Callable[[Any], float], p: Array) -> None:
+def test_values_equal_the_slow_ones(
+    entropy: Entropy, slow: Callable[[Any], float], p: Array
+) -> None:
     assert entropy.value(p) == pytest.approx(slow(p), abs=1e-12)
 
 
 @given(pair=pairs_of_distributions())
 def test_shannon_divergence_is_kullback_leibler(pair: tuple[Array, Array]) -> None:
-    assert Shannon().divergence(*pair) == pytest.approx(reference.kullback_leibler(*pair), abs=1e-12)
+    assert Shannon().divergence(*pair) == pytest.approx(
+        reference.kullback_leibler(*pair), abs=1e-12
+    )
 
 
 @given(pair=pairs_of_distributions())
@@ -142,11 +146,15 @@ def test_brier_divergence_is_the_squared_distance(pair: tuple[Array, Array]) -> 
 
 
 def test_shannon_loss_is_the_cross_entropy() -> None:
-    assert Shannon(base=2).loss([0.5, 0.5], [0.25, 0.75]) == pytest.approx(-0.5 * math.log2(0.25 * 0.75))
+    assert Shannon(base=2).loss([0.5, 0.5], [0.25, 0.75]) == pytest.approx(
+        -0.5 * math.log2(0.25 * 0.75)
+    )
 
 
 @given(pair=pairs_of_distributions())
-def test_zero_one_loss_is_the_error_rate_of_guessing_among_the_best(pair: tuple[Array, Array]) -> None:
+def test_zero_one_loss_is_the_error_rate_of_guessing_among_the_best(
+    pair: tuple[Array, Array],
+) -> None:
     truth, prediction = pair
     best = np.flatnonzero(prediction == prediction.max())
 
@@ -158,7 +166,9 @@ def test_zero_one_loss_is_the_error_rate_of_guessing_among_the_best(pair: tuple[
 
 @each_entropy
 @given(p=label_distributions(3), seed=seeds)
-def test_relabelling_classes_does_not_change_an_entropy(entropy: Entropy, p: Array, seed: int) -> None:
+def test_relabelling_classes_does_not_change_an_entropy(
+    entropy: Entropy, p: Array, seed: int
+) -> None:
     order = np.random.default_rng(seed).permutation(3)
 
     assert entropy.value(p[order]) == pytest.approx(float(entropy.value(p)), abs=1e-14)
@@ -166,7 +176,9 @@ def test_relabelling_classes_does_not_change_an_entropy(entropy: Entropy, p: Arr
 
 @each_entropy
 @given(pair=pairs_of_distributions(), seed=seeds)
-def test_relabelling_classes_does_not_change_a_loss(entropy: Entropy, pair: tuple[Array, Array], seed: int) -> None:
+def test_relabelling_classes_does_not_change_a_loss(
+    entropy: Entropy, pair: tuple[Array, Array], seed: int
+) -> None:
     order = np.random.default_rng(seed).permutation(len(pair[0]))
     relabelled = entropy.loss(pair[0][order], pair[1][order])
 
@@ -201,7 +213,9 @@ def test_the_loss_is_affine_in_the_truth(entropy: Entropy, pair: tuple[Array, Ar
     allowed = truth > 0
     of_labels = entropy.loss(np.eye(len(truth))[allowed], prediction)
 
-    assert entropy.loss(truth, prediction) == pytest.approx(float(truth[allowed] @ of_labels), abs=1e-12)
+    assert entropy.loss(truth, prediction) == pytest.approx(
+        float(truth[allowed] @ of_labels), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("entropy", [e for e in ENTROPIES if not isinstance(e, ZeroOne)], ids=str)
@@ -211,7 +225,9 @@ def test_gradients_equal_central_differences(entropy: Entropy, p: Array, seed: i
     direction -= direction.mean()  # stays on the simplex
     direction /= np.abs(direction).max()
     step = 1e-3 * p.min()
-    numeric = (entropy.value(p + step * direction) - entropy.value(p - step * direction)) / (2 * step)
+    numeric = (entropy.value(p + step * direction) - entropy.value(p - step * direction)) / (
+        2 * step
+    )
 
     assert entropy.gradient(p) @ direction == pytest.approx(float(numeric), rel=1e-4, abs=1e-5)
 
@@ -387,7 +403,8 @@ def test_the_least_concave_majorant_is_the_least() -> None:
     """Each value is the highest chord above it, over all pairs of points."""
     x, y = np.linspace(0, 1, 9), np.random.default_rng(3).normal(size=9)
     chords = [
-        max(float(np.interp(x[i], x[[a, b]], y[[a, b]])) for a in range(i + 1) for b in range(i, 9)) for i in range(9)
+        max(float(np.interp(x[i], x[[a, b]], y[[a, b]])) for a in range(i + 1) for b in range(i, 9))
+        for i in range(9)
     ]
 
     np.testing.assert_allclose(least_concave_majorant(x, y), chords, atol=1e-12)
@@ -402,7 +419,9 @@ def test_a_concave_sequence_is_its_own_majorant() -> None:
 # Entropies of the user
 
 
-@pytest.mark.parametrize("custom", [Custom(gini), Custom(gini, gradient=lambda p: -2 * p)], ids=["numeric", "given"])
+@pytest.mark.parametrize(
+    "custom", [Custom(gini), Custom(gini, gradient=lambda p: -2 * p)], ids=["numeric", "given"]
+)
 @given(pair=pairs_of_distributions())
 def test_a_custom_gini_has_briers_divergence(custom: Custom, pair: tuple[Array, Array]) -> None:
     assert custom.divergence(*pair) == pytest.approx(float(Brier().divergence(*pair)), abs=1e-7)
@@ -464,7 +483,10 @@ def test_the_grid_modulus_is_made_concave() -> None:
 def test_a_convex_function_is_refused() -> None:
     convex = Custom(lambda p: np.square(p).sum(axis=-1))
 
-    with pytest.raises(ValueError, match=r"`value` must be concave, got -0\.5 below the chord .* Negate or correct it"):
+    with pytest.raises(
+        ValueError,
+        match=r"`value` must be concave, got -0\.5 below the chord .* Negate or correct it",
+    ):
         convex.value([0.5, 0.5])
 
 
@@ -486,13 +508,17 @@ def test_a_linear_function_is_concave() -> None:
 
 
 def test_a_custom_value_of_the_wrong_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`value` must map an array of shape .* Work over the last axis only"):
+    with pytest.raises(
+        ValueError, match=r"`value` must map an array of shape .* Work over the last axis only"
+    ):
         Custom(lambda p: p).value([0.5, 0.5])
 
 
 def test_a_custom_gradient_of_the_wrong_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="`gradient` must"):
-        Custom(gini, gradient=lambda p: -2 * p.sum(axis=-1)).loss([[0.5, 0.5], [0.2, 0.8]], [0.4, 0.6])
+        Custom(gini, gradient=lambda p: -2 * p.sum(axis=-1)).loss(
+            [[0.5, 0.5], [0.2, 0.8]], [0.4, 0.6]
+        )
 
 
 def test_the_gradient_of_a_convex_function_is_refused() -> None:
@@ -516,7 +542,9 @@ def test_a_callable_without_a_hash_is_accepted() -> None:
 
 
 def test_a_custom_modulus_for_three_classes_must_be_given() -> None:
-    with pytest.raises(ValueError, match=r"`modulus` must be given for a Custom entropy .* got n_classes=3"):
+    with pytest.raises(
+        ValueError, match=r"`modulus` must be given for a Custom entropy .* got n_classes=3"
+    ):
         Custom(gini).modulus(0.5, 3)
 
 
@@ -560,7 +588,9 @@ def test_an_unknown_entropy_lists_the_known_ones(name: Any) -> None:
 
 @pytest.mark.parametrize("entropy", ["brier", Shannon()])
 def test_a_base_without_shannon_by_name_is_refused(entropy: Any) -> None:
-    with pytest.raises(ValueError, match="`base` must be left out unless entropy='shannon', got base=2"):
+    with pytest.raises(
+        ValueError, match="`base` must be left out unless entropy='shannon', got base=2"
+    ):
         get_entropy(entropy, base=2)
 
 
@@ -590,7 +620,9 @@ def test_tsallis_of_order_one_points_to_shannon() -> None:
         Tsallis(order=1)
 
 
-@pytest.mark.parametrize("make", [lambda: Shannon(np.inf), lambda: Brier(np.inf), lambda: Tsallis(np.inf)])
+@pytest.mark.parametrize(
+    "make", [lambda: Shannon(np.inf), lambda: Brier(np.inf), lambda: Tsallis(np.inf)]
+)
 def test_an_infinite_parameter_is_refused(make: Callable[[], Entropy]) -> None:
     with pytest.raises(ValueError, match=r"must be .* got inf"):
         make()
@@ -627,7 +659,9 @@ def test_a_divergence_names_the_truth_it_refuses() -> None:
 
 
 def test_distributions_over_different_classes_have_no_loss() -> None:
-    with pytest.raises(ValueError, match="`prediction` must have 2 classes on its last axis, got 3"):
+    with pytest.raises(
+        ValueError, match="`prediction` must have 2 classes on its last axis, got 3"
+    ):
         Brier().loss([0.5, 0.5], [0.2, 0.3, 0.5])
 
 

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 import reference
-from hocal import Mixtures, SnapshotCalibrator, TopLabelPartition, calibration_error, decompose, predict_set
+from hocal import (
+    Mixtures,
+    SnapshotCalibrator,
+    TopLabelPartition,
+    calibration_error,
+    decompose,
+    predict_set,
+)
 from hocal.uncertainty.entropy import Shannon
 from hocal.uncertainty.snapshots import enumerate_snapshots
 from strategies import count_matrices, label_distributions, mixtures, seeds
@@ -69,21 +76,27 @@ def test_members_of_an_ensemble_are_equally_likely() -> None:
     np.testing.assert_allclose(Mixtures.from_ensemble(p).mean(), p.mean(axis=1), atol=1e-15)
 
 
-@pytest.mark.parametrize("alpha", [[1, 1], [2, 5], [0.5, 0.5, 0.5], [3, 1, 2], [0.3] * 5, [40, 2, 1, 1]])
+@pytest.mark.parametrize(
+    "alpha", [[1, 1], [2, 5], [0.5, 0.5, 0.5], [3, 1, 2], [0.3] * 5, [40, 2, 1, 1]]
+)
 def test_dirichlet_atoms_have_the_expected_entropy_in_closed_form(alpha: list[float]) -> None:
     """E[H(p)] = psi(a + 1) - sum_j (a_j / a) psi(a_j + 1) with a the sum of the a_j."""
     total = sum(alpha)
     expected = special.digamma(total + 1) - sum(a / total * special.digamma(a + 1) for a in alpha)
     m = Mixtures.from_dirichlet([alpha], n_atoms=4096)
 
-    assert m.expect(lambda p: Shannon().value(p, check_input=False))[0] == pytest.approx(expected, abs=2e-3)
+    assert m.expect(lambda p: Shannon().value(p, check_input=False))[0] == pytest.approx(
+        expected, abs=2e-3
+    )
 
 
 def test_dirichlet_atoms_have_the_right_mean() -> None:
     alpha = np.array([[1.0, 2, 3], [0.2, 0.2, 5]])
 
     np.testing.assert_allclose(
-        Mixtures.from_dirichlet(alpha, n_atoms=1024).mean(), alpha / alpha.sum(axis=1, keepdims=True), atol=2e-3
+        Mixtures.from_dirichlet(alpha, n_atoms=1024).mean(),
+        alpha / alpha.sum(axis=1, keepdims=True),
+        atol=2e-3,
     )
 
 
@@ -127,12 +140,20 @@ def test_snapshots_without_cells_share_one_mixture() -> None:
 
 
 def test_a_skipped_cell_has_an_empty_mixture() -> None:
-    assert Mixtures.from_snapshots([[2, 0], [1, 1]], [0, 2], n_cells=4).offsets.tolist() == [0, 1, 1, 2, 2]
+    assert Mixtures.from_snapshots([[2, 0], [1, 1]], [0, 2], n_cells=4).offsets.tolist() == [
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
 
 
 def test_ten_thousand_items_in_two_cells_cost_two_mixtures() -> None:
     generator = np.random.default_rng(0)
-    m = Mixtures.from_snapshots(generator.multinomial(3, [0.2, 0.8], 10_000), generator.integers(0, 2, 10_000))
+    m = Mixtures.from_snapshots(
+        generator.multinomial(3, [0.2, 0.8], 10_000), generator.integers(0, 2, 10_000)
+    )
 
     assert (len(m), m.n_mixtures, len(m.points)) == (10_000, 2, 8)
 
@@ -175,7 +196,9 @@ def test_an_expectation_over_many_blocks_equals_one_over_all() -> None:
 @given(m=mixtures(), order=st.integers(1, 3))
 def test_moments_equal_the_slow_ones(m: Mixtures, order: int) -> None:
     exponents = reference.snapshots(order, m.n_classes)
-    expected = [[reference.moment(reference.atoms_of(m, i), a) for a in exponents] for i in range(len(m))]
+    expected = [
+        [reference.moment(reference.atoms_of(m, i), a) for a in exponents] for i in range(len(m))
+    ]
 
     np.testing.assert_allclose(m.moments(order), expected, atol=1e-13)
 
@@ -193,7 +216,9 @@ def test_moments_of_many_atoms_and_columns_equal_a_direct_product() -> None:
 
 @given(m=mixtures(), k=st.integers(1, 4))
 def test_snapshot_probabilities_equal_the_enumeration_of_tuples(m: Mixtures, k: int) -> None:
-    expected = [list(reference.project(reference.atoms_of(m, i), k).values()) for i in range(len(m))]
+    expected = [
+        list(reference.project(reference.atoms_of(m, i), k).values()) for i in range(len(m))
+    ]
 
     np.testing.assert_allclose(m.snapshot_distribution(k), expected, atol=1e-12)
 
@@ -202,7 +227,9 @@ def test_snapshot_probabilities_equal_the_enumeration_of_tuples(m: Mixtures, k: 
 def test_a_point_mass_generates_multinomial_snapshots(p: Array, k: int) -> None:
     expected = [reference.multinomial(s, p) for s in reference.snapshots(k, len(p))]
 
-    np.testing.assert_allclose(Mixtures.from_points(p[None]).snapshot_distribution(k)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(
+        Mixtures.from_points(p[None]).snapshot_distribution(k)[0], expected, atol=1e-12
+    )
 
 
 @given(m=mixtures(), k=st.integers(1, 4))
@@ -250,12 +277,17 @@ def test_items_of_a_projection_still_share_mixtures() -> None:
 def test_a_projection_with_too_many_atoms_is_refused(use: Callable[[Mixtures, int], Any]) -> None:
     m = Mixtures.from_points(np.full((300, 10), 0.1))
 
-    with pytest.raises(ValueError, match=r"`k` must give at most 20000000 atoms in all, got 92378 .* Use a smaller k"):
+    with pytest.raises(
+        ValueError,
+        match=r"`k` must give at most 20000000 atoms in all, got 92378 .* Use a smaller k",
+    ):
         use(m, 10)
 
 
 def test_a_projection_too_large_to_list_is_refused() -> None:
-    with pytest.raises(ValueError, match="`k` must give at most 20000000 snapshots, got 12565671261 for k=50"):
+    with pytest.raises(
+        ValueError, match="`k` must give at most 20000000 snapshots, got 12565671261 for k=50"
+    ):
         Mixtures.from_points(np.full((1, 10), 0.1)).project(50)
 
 
@@ -288,7 +320,10 @@ def test_an_empty_mixture_has_no_labels_to_draw() -> None:
 def test_log_likelihoods_equal_the_slow_ones(data: st.DataObject) -> None:
     m = data.draw(mixtures(3))
     counts = data.draw(count_matrices(3, n_items=len(m)))
-    expected = [reference.log_likelihood(reference.atoms_of(m, i), counts[i].tolist()) for i in range(len(m))]
+    expected = [
+        reference.log_likelihood(reference.atoms_of(m, i), counts[i].tolist())
+        for i in range(len(m))
+    ]
 
     np.testing.assert_allclose(m.log_likelihood(counts), expected, atol=1e-10)
 
@@ -312,7 +347,10 @@ def test_likelihoods_over_many_blocks_equal_a_direct_sum() -> None:
 
 
 def test_what_cannot_happen_has_likelihood_zero() -> None:
-    assert two_worlds().log_likelihood([[1, 1], [1, 1]]).tolist() == [pytest.approx(math.log(0.5)), -math.inf]
+    assert two_worlds().log_likelihood([[1, 1], [1, 1]]).tolist() == [
+        pytest.approx(math.log(0.5)),
+        -math.inf,
+    ]
 
 
 def test_an_atom_without_weight_makes_nothing_possible() -> None:
@@ -331,7 +369,9 @@ def test_thousands_of_labels_do_not_underflow() -> None:
 def test_sparse_counts_have_the_likelihood_of_dense_ones() -> None:
     counts = np.array([[2, 1], [0, 3]])
 
-    assert np.array_equal(two_worlds().log_likelihood(sparse.csr_array(counts)), two_worlds().log_likelihood(counts))
+    assert np.array_equal(
+        two_worlds().log_likelihood(sparse.csr_array(counts)), two_worlds().log_likelihood(counts)
+    )
 
 
 # Empty mixtures
@@ -349,7 +389,9 @@ def test_sparse_counts_have_the_likelihood_of_dense_ones() -> None:
     ],
     ids=["mean", "expect", "moments", "snapshot_distribution", "log_likelihood", "project"],
 )
-def test_an_empty_mixture_gives_nan_and_its_neighbour_does_not(use: Callable[[Mixtures], Array]) -> None:
+def test_an_empty_mixture_gives_nan_and_its_neighbour_does_not(
+    use: Callable[[Mixtures], Array],
+) -> None:
     assert np.isnan(use(with_an_empty_mixture())).tolist() == [True, False]
 
 
@@ -378,7 +420,9 @@ def test_an_empty_mixture_at_the_end_does_not_disturb_the_others() -> None:
 
 def vertices() -> Mixtures:
     """Return shared points on the boundary, each item with its own weights."""
-    return Mixtures.from_vertices(np.random.default_rng(3).dirichlet([0.5, 1, 2], size=8))[[0, 5, 5, 2, 7, 7, 7, 1]]
+    return Mixtures.from_vertices(np.random.default_rng(3).dirichlet([0.5, 1, 2], size=8))[
+        [0, 5, 5, 2, 7, 7, 7, 1]
+    ]
 
 
 def calibrated() -> Mixtures:
@@ -391,7 +435,9 @@ def calibrated() -> Mixtures:
 
 def single() -> Mixtures:
     """Return an ensemble in float32, which is stored as it is."""
-    return Mixtures.from_ensemble(np.random.default_rng(3).dirichlet([0.5, 1, 2], size=(8, 5)).astype(np.float32))
+    return Mixtures.from_ensemble(
+        np.random.default_rng(3).dirichlet([0.5, 1, 2], size=(8, 5)).astype(np.float32)
+    )
 
 
 CELLS = [0, 0, 1, 1, 1, 3, 3, 3]  # the third has no items
@@ -404,7 +450,9 @@ COUNTS = np.random.default_rng(4).multinomial(3, [0.2, 0.3, 0.5], size=8)
     [
         pytest.param(lambda m: m.mean(), id="mean"),
         pytest.param(lambda m: m.expect(lambda p: p**2), id="expect"),
-        pytest.param(lambda m: m.expect(lambda p: p[:, :, None] * p[:, None]), id="expect a matrix"),
+        pytest.param(
+            lambda m: m.expect(lambda p: p[:, :, None] * p[:, None]), id="expect a matrix"
+        ),
         pytest.param(lambda m: m.moments(3), id="moments"),
         pytest.param(lambda m: m.snapshot_distribution(2), id="snapshot_distribution"),
         pytest.param(lambda m: m.project(3).mean(), id="project"),
@@ -419,7 +467,10 @@ COUNTS = np.random.default_rng(4).multinomial(3, [0.2, 0.3, 0.5], size=8)
         pytest.param(lambda m: predict_set(m).centres.mean(), id="heaviest atoms"),
         pytest.param(lambda m: predict_set(m, shape="ball").radius, id="ball"),
         pytest.param(lambda m: predict_set(m).expand(0.3).contains(m.mean()), id="contains"),
-        pytest.param(lambda m: calibration_error(m, COUNTS, cells=CELLS, random_state=0).per_cell, id="calibration"),
+        pytest.param(
+            lambda m: calibration_error(m, COUNTS, cells=CELLS, random_state=0).per_cell,
+            id="calibration",
+        ),
     ],
 )
 def test_results_do_not_depend_on_how_points_are_stored(
@@ -568,15 +619,33 @@ def make(**changes: Any) -> Mixtures:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"points": [[0.5, 0.6], [1, 0], [0, 1]]}, r"`points` must sum to 1 over the classes, got 1\.1 in row 0"),
-        ({"points": [[np.nan, 1], [1, 0], [0, 1]]}, "`points` must be non-negative numbers, got nan in row 0"),
+        (
+            {"points": [[0.5, 0.6], [1, 0], [0, 1]]},
+            r"`points` must sum to 1 over the classes, got 1\.1 in row 0",
+        ),
+        (
+            {"points": [[np.nan, 1], [1, 0], [0, 1]]},
+            "`points` must be non-negative numbers, got nan in row 0",
+        ),
         ({"points": [0.5, 0.5]}, r"`points` must have 2 dimensions, got shape \(2,\)"),
         ({"points": np.zeros((0, 2))}, r"`points` must not be empty, got shape \(0, 2\)"),
         ({"points": [["a", "b"]]}, "`points` must be an array of numbers, got dtype <U1"),
-        ({"weights": [1, 0.5]}, r"`weights` must hold one weight for each of 3 points, got shape \(2,\)"),
-        ({"weights": [1, 0.5, 0.6]}, r"`weights` must sum to 1 within each mixture, got 1\.1 in mixture 1"),
-        ({"weights": [1, 1.5, -0.5]}, r"`weights` must be finite and non-negative, got -0\.5 in row 2"),
-        ({"weights": [1, np.nan, 0.5]}, "`weights` must be finite and non-negative, got nan in row 1"),
+        (
+            {"weights": [1, 0.5]},
+            r"`weights` must hold one weight for each of 3 points, got shape \(2,\)",
+        ),
+        (
+            {"weights": [1, 0.5, 0.6]},
+            r"`weights` must sum to 1 within each mixture, got 1\.1 in mixture 1",
+        ),
+        (
+            {"weights": [1, 1.5, -0.5]},
+            r"`weights` must be finite and non-negative, got -0\.5 in row 2",
+        ),
+        (
+            {"weights": [1, np.nan, 0.5]},
+            "`weights` must be finite and non-negative, got nan in row 1",
+        ),
         ({"offsets": [0, 1]}, "`offsets` must rise from 0 to the number of points, 3"),
         ({"offsets": [1, 3]}, "`offsets` must rise from 0 to the number of points, 3"),
         ({"offsets": [0, 2, 1, 3]}, "`offsets` must rise from 0 to the number of points, 3"),
@@ -607,19 +676,43 @@ def test_falling_unsigned_offsets_are_refused() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Mixtures.from_ensemble([[0.5, 0.5]]), r"`probabilities` must have 3 dimensions, got shape \(1, 2\)"),
+        (
+            lambda: Mixtures.from_ensemble([[0.5, 0.5]]),
+            r"`probabilities` must have 3 dimensions, got shape \(1, 2\)",
+        ),
         (lambda: Mixtures.from_ensemble(np.zeros((2, 0, 3))), "`probabilities` must not be empty"),
-        (lambda: Mixtures.from_points([0.5, 0.5]), r"`probabilities` must have 2 dimensions, got shape \(2,\)"),
-        (lambda: Mixtures.from_vertices([[1.0]]), r"`probabilities` must have at least two classes .* \(1, 1\)"),
-        (lambda: Mixtures.from_dirichlet([1.0, 1.0]), r"`alpha` must have 2 dimensions, got shape \(2,\)"),
+        (
+            lambda: Mixtures.from_points([0.5, 0.5]),
+            r"`probabilities` must have 2 dimensions, got shape \(2,\)",
+        ),
+        (
+            lambda: Mixtures.from_vertices([[1.0]]),
+            r"`probabilities` must have at least two classes .* \(1, 1\)",
+        ),
+        (
+            lambda: Mixtures.from_dirichlet([1.0, 1.0]),
+            r"`alpha` must have 2 dimensions, got shape \(2,\)",
+        ),
         (lambda: Mixtures.from_dirichlet([[0.0, 1.0]]), "`alpha` must be finite and positive"),
         (lambda: Mixtures.from_dirichlet([[np.nan, 1.0]]), "`alpha` must be finite and positive"),
         (lambda: Mixtures.from_dirichlet([[np.inf, 1.0]]), "`alpha` must be finite and positive"),
         (lambda: Mixtures.from_dirichlet([[1.0]]), "`alpha` must be .* with at least two classes"),
-        (lambda: Mixtures.from_dirichlet([[1, 1]], n_atoms=0), "`n_atoms` must be an integer of at least 1, got 0"),
-        (lambda: Mixtures.from_snapshots([[1, 1]], [0, 1]), "`cells` must hold one number for each of 1 items"),
-        (lambda: Mixtures.from_snapshots([[1, 1]], [-1]), "`cells` must be non-negative, got -1 in row 0"),
-        (lambda: Mixtures.from_snapshots([[1, 1]], [2], n_cells=2), "`cells` must be below 2, got 2 in row 0"),
+        (
+            lambda: Mixtures.from_dirichlet([[1, 1]], n_atoms=0),
+            "`n_atoms` must be an integer of at least 1, got 0",
+        ),
+        (
+            lambda: Mixtures.from_snapshots([[1, 1]], [0, 1]),
+            "`cells` must hold one number for each of 1 items",
+        ),
+        (
+            lambda: Mixtures.from_snapshots([[1, 1]], [-1]),
+            "`cells` must be non-negative, got -1 in row 0",
+        ),
+        (
+            lambda: Mixtures.from_snapshots([[1, 1]], [2], n_cells=2),
+            "`cells` must be below 2, got 2 in row 0",
+        ),
     ],
 )
 def test_constructors_refuse_bad_input(build: Callable[[], Mixtures], message: str) -> None:

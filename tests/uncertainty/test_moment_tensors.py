@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 import reference
 from hocal import Mixtures
-from hocal.uncertainty.moment_tensors import from_tuples, nearest_realisable, thin_distribution, to_tuples
+from hocal.uncertainty.moment_tensors import (
+    from_tuples,
+    nearest_realisable,
+    thin_distribution,
+    to_tuples,
+)
 from hocal.uncertainty.snapshots import enumerate_snapshots, n_snapshots, rank_snapshots
 from strategies import label_distributions, mixtures, seeds
 
@@ -37,7 +42,9 @@ def dirichlet_projection(seed: int, k: int, n_classes: int) -> Array:
 
 
 @given(m=mixtures(), data=st.data())
-def test_thinning_a_projection_gives_the_smaller_projection(m: Mixtures, data: st.DataObject) -> None:
+def test_thinning_a_projection_gives_the_smaller_projection(
+    m: Mixtures, data: st.DataObject
+) -> None:
     k = data.draw(st.integers(1, 5))
     j = data.draw(st.integers(1, k))
     thinned = thin_distribution(m.snapshot_distribution(k), k, j, n_classes=m.n_classes)
@@ -54,7 +61,9 @@ def test_thinning_any_distribution_averages_over_subsets(data: st.DataObject) ->
         for smaller, share in reference.thin(snapshot, 2).items():
             expected[smaller] += probability * share
 
-    np.testing.assert_allclose(thin_distribution(p, 3, 2, n_classes=3), list(expected.values()), atol=1e-12)
+    np.testing.assert_allclose(
+        thin_distribution(p, 3, 2, n_classes=3), list(expected.values()), atol=1e-12
+    )
 
 
 @given(p=label_distributions(n_snapshots(4, 2)))
@@ -84,7 +93,9 @@ def test_thinning_works_over_several_leading_axes() -> None:
 def test_tuples_of_a_projection_are_the_moment_tensor(m: Mixtures, k: int) -> None:
     tensor = to_tuples(m.snapshot_distribution(k)[0], k, n_classes=m.n_classes)
 
-    np.testing.assert_allclose(tensor, reference.tuple_probabilities(reference.atoms_of(m, 0), k), atol=1e-12)
+    np.testing.assert_allclose(
+        tensor, reference.tuple_probabilities(reference.atoms_of(m, 0), k), atol=1e-12
+    )
 
 
 @given(p=label_distributions(n_snapshots(3, 3)))
@@ -119,7 +130,9 @@ def test_tuples_of_one_label_are_the_reversed_snapshots() -> None:
 # Realisability
 
 
-@pytest.mark.parametrize(("k", "n_classes"), [(1, 2), (2, 2), (5, 2), (10, 2), (2, 3), (3, 3), (2, 4), (2, 5)])
+@pytest.mark.parametrize(
+    ("k", "n_classes"), [(1, 2), (2, 2), (5, 2), (10, 2), (2, 3), (3, 3), (2, 4), (2, 5)]
+)
 def test_a_projection_is_realisable(k: int, n_classes: int) -> None:
     result = nearest_realisable(dirichlet_projection(0, k, n_classes), k, n_classes=n_classes)
 
@@ -141,12 +154,16 @@ def test_two_of_three_labels_that_always_differ_are_a_third_away() -> None:
     """Two labels of a mixture agree with probability sum p_j^2, at least 1/3."""
     never_equal = (at(1, 1, 0) + at(1, 0, 1) + at(0, 1, 1)) / 3
 
-    assert nearest_realisable(never_equal, 2, n_classes=3).distance == pytest.approx(1 / 3, abs=1e-6)
+    assert nearest_realisable(never_equal, 2, n_classes=3).distance == pytest.approx(
+        1 / 3, abs=1e-6
+    )
 
 
 def test_three_labels_that_all_differ_are_seven_ninths_away() -> None:
     """6 p_1 p_2 p_3 is at most 6/27, at the centre."""
-    assert nearest_realisable(at(1, 1, 1), 3, n_classes=3).distance == pytest.approx(7 / 9, abs=1e-6)
+    assert nearest_realisable(at(1, 1, 1), 3, n_classes=3).distance == pytest.approx(
+        7 / 9, abs=1e-6
+    )
 
 
 @settings(max_examples=20)
@@ -190,7 +207,10 @@ def test_atoms_between_lattice_points_are_found() -> None:
 @pytest.mark.parametrize(
     ("distribution", "message"),
     [
-        ([0.5, 0.5], r"`distribution` must have 3 entries on its last axis, one for each 2-snapshot of 2 classes"),
+        (
+            [0.5, 0.5],
+            r"`distribution` must have 3 entries on its last axis, one for each 2-snapshot of 2 classes",
+        ),
         (0.5, r"`distribution` must have 3 entries on its last axis, .* got shape \(\)"),
         ([0.5, 0.5, 0.5], r"`distribution` must sum to 1 .* got 1\.5"),
         ([1.5, -0.5, 0], r"`distribution` must be non-negative numbers, got -0\.5"),
@@ -217,7 +237,8 @@ def test_a_distribution_needs_a_positive_k(k: Any) -> None:
 
 def test_labels_cannot_be_added_by_thinning() -> None:
     with pytest.raises(
-        ValueError, match=r"`j` must be an integer from 1 to 2, got 3\. Labels can be removed, not added"
+        ValueError,
+        match=r"`j` must be an integer from 1 to 2, got 3\. Labels can be removed, not added",
     ):
         thin_distribution([0.25, 0.5, 0.25], 2, 3, n_classes=2)
 
@@ -235,23 +256,32 @@ def test_tuples_of_a_batch_are_refused(n_rows: int) -> None:
 
 @pytest.mark.parametrize("tensor", [[[0.25, 0.75]], 3.0, [1.0]])
 def test_a_tensor_with_unequal_axes_is_refused(tensor: Any) -> None:
-    with pytest.raises(ValueError, match="`tensor` must have axes of one length, the number of classes, got shape"):
+    with pytest.raises(
+        ValueError, match="`tensor` must have axes of one length, the number of classes, got shape"
+    ):
         from_tuples(tensor)
 
 
-@pytest.mark.parametrize("tensor", [[[0.5, 0.5], [0.5, 0.5]], [[-0.5, 0.5], [0.5, 0.5]], [[np.nan, 0.5], [0.5, 0]]])
+@pytest.mark.parametrize(
+    "tensor", [[[0.5, 0.5], [0.5, 0.5]], [[-0.5, 0.5], [0.5, 0.5]], [[np.nan, 0.5], [0.5, 0]]]
+)
 def test_a_tensor_that_is_no_distribution_is_refused(tensor: Any) -> None:
     with pytest.raises(ValueError, match="`tensor` must"):
         from_tuples(tensor)
 
 
 def test_a_tensor_too_large_to_write_down_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`k` must give at most 1000000 ordered tuples, got 10\*\*7\. Work with snap"):
+    with pytest.raises(
+        ValueError,
+        match=r"`k` must give at most 1000000 ordered tuples, got 10\*\*7\. Work with snap",
+    ):
         to_tuples(at(7, 0, 0, 0, 0, 0, 0, 0, 0, 0), 7, n_classes=10)
 
 
 def test_a_batch_has_no_nearest_mixture() -> None:
-    with pytest.raises(ValueError, match=r"`distribution` must be a single distribution, got shape \(2, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"`distribution` must be a single distribution, got shape \(2, 3\)"
+    ):
         nearest_realisable(np.full((2, 3), 1 / 3), 2, n_classes=2)
 
 

@@ -25,17 +25,22 @@ from hocal.uncertainty.moments import (
 from hocal.uncertainty.snapshots import enumerate_snapshots, sub_snapshots
 
 Array = NDArray[np.float64]
-needs_data = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory")
+needs_data = pytest.mark.skipif(
+    "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
+)
 
 
 def probability_of(snapshots: NDArray[np.int64], p: Array) -> Array:
     return np.asarray(stats.multinomial.pmf(snapshots, snapshots[0].sum(), p))
 
 
-# --- moments ---------------------------------------------------------------------------------------------------------
+# --- moments
+# ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("exponents", [(1, 0, 0), (1, 1, 0), (0, 2, 1), (1, 1, 2), (0, 0, 4), (0, 0, 0)])
+@pytest.mark.parametrize(
+    "exponents", [(1, 0, 0), (1, 1, 0), (0, 2, 1), (1, 1, 2), (0, 0, 4), (0, 0, 0)]
+)
 def test_factorial_moments_are_unbiased(exponents: tuple[int, ...]) -> None:
     p, snapshots = np.array([0.2, 0.5, 0.3]), enumerate_snapshots(4, 3)
 
@@ -86,7 +91,9 @@ def test_snapshot_weights_invert_binary_moments() -> None:
     weights = stats.betabinom.pmf(np.arange(9), 8, 2, 5)
     counts = np.stack([8 - np.arange(9), np.arange(9)], axis=-1)
 
-    np.testing.assert_allclose(snapshot_weights(binary_moments(counts, 8, weights=weights)), weights, atol=1e-11)
+    np.testing.assert_allclose(
+        snapshot_weights(binary_moments(counts, 8, weights=weights)), weights, atol=1e-11
+    )
 
 
 def test_erratum_1_central_moments_alternate_signs() -> None:
@@ -107,7 +114,8 @@ def test_central_moments_match_scipy_for_a_batch_of_betas() -> None:
     p = (np.arange(200_000) + 0.5) / 200_000
     quantiles = [world.ppf(p) for world in worlds]
     expected = [
-        [np.mean((q - world.mean()) ** m) for m in range(1, 7)] for q, world in zip(quantiles, worlds, strict=True)
+        [np.mean((q - world.mean()) ** m) for m in range(1, 7)]
+        for q, world in zip(quantiles, worlds, strict=True)
     ]
     np.testing.assert_allclose(values, expected, atol=1e-6)
 
@@ -131,7 +139,8 @@ def test_a_point_mass_is_feasible_in_spite_of_rounding() -> None:
     assert central_moments([0.3**m for m in range(1, 9)]).feasible
 
 
-# --- polynomial estimators -------------------------------------------------------------------------------------------
+# --- polynomial estimators
+# -------------------------------------------------------------------------------------------
 
 
 def test_brier_polynomial_is_exact_and_has_the_papers_error() -> None:
@@ -146,7 +155,10 @@ def test_brier_polynomial_is_exact_and_has_the_papers_error() -> None:
 @pytest.mark.parametrize("degree", [1, 2, 3, 6, 12])
 def test_alpha_bounds_the_distance_to_the_entropy_everywhere(degree: int) -> None:
     estimator, p = polynomial_estimator("shannon", degree), np.linspace(0, 1, 100_001)
-    distance = np.abs(np.polynomial.Polynomial(estimator.coefficients)(p) - Shannon().value(np.stack([p, 1 - p], -1)))
+    distance = np.abs(
+        np.polynomial.Polynomial(estimator.coefficients)(p)
+        - Shannon().value(np.stack([p, 1 - p], -1))
+    )
 
     assert 0.99 * estimator.alpha - 1e-4 <= distance.max() <= estimator.alpha
 
@@ -163,7 +175,8 @@ def test_error_never_exceeds_the_papers() -> None:
         assert estimator.error(0.1) <= estimator.error(0.1, method="paper") + 1e-12
 
 
-# --- Bernstein estimators --------------------------------------------------------------------------------------------
+# --- Bernstein estimators
+# --------------------------------------------------------------------------------------------
 
 ENTROPIES: list[Entropy] = [Shannon(), Shannon(base=2), Tsallis(0.5), Tsallis(1.5), Tsallis(3)]
 
@@ -182,11 +195,18 @@ def every_scale() -> Array:
 @pytest.mark.parametrize("entropy", ENTROPIES, ids=str)
 @pytest.mark.parametrize("k", [1, 2, 5, 10])
 @pytest.mark.parametrize("side", ["upper", "lower"])
-def test_one_sided_polynomials_keep_to_their_side_between_grid_points(entropy: Entropy, k: int, side: Side) -> None:
+def test_one_sided_polynomials_keep_to_their_side_between_grid_points(
+    entropy: Entropy, k: int, side: Side
+) -> None:
     x, sign = every_scale(), 1 if side == "upper" else -1
 
-    for n_classes, target in ((4, entropy.component(x)), (2, entropy.value(np.stack([x, 1 - x], -1)))):  # type: ignore[attr-defined]
-        gap = sign * (polynomial(bernstein_estimator(entropy, k, n_classes, side=side).values, x) - target)
+    for n_classes, target in (
+        (4, entropy.component(x)),
+        (2, entropy.value(np.stack([x, 1 - x], -1))),
+    ):  # type: ignore[attr-defined]
+        gap = sign * (
+            polynomial(bernstein_estimator(entropy, k, n_classes, side=side).values, x) - target
+        )
         assert gap.min() >= 0
         assert gap.min() <= 2e-3  # and touches
 
@@ -196,8 +216,12 @@ def test_a_binary_entropy_that_is_no_sum_has_one_sided_estimators() -> None:
     target = np.minimum(x, 1 - x)
 
     for entropy in (ZeroOne(), Custom(lambda p: p.min(axis=-1))):
-        assert (polynomial(bernstein_estimator(entropy, 6, 2, side="upper").values, x) >= target).all()
-        assert (polynomial(bernstein_estimator(entropy, 6, 2, side="lower").values, x) <= target).all()
+        assert (
+            polynomial(bernstein_estimator(entropy, 6, 2, side="upper").values, x) >= target
+        ).all()
+        assert (
+            polynomial(bernstein_estimator(entropy, 6, 2, side="lower").values, x) <= target
+        ).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -230,7 +254,9 @@ def test_brier_uses_the_unbiased_statistic(side: Side) -> None:
     snapshots = enumerate_snapshots(5, 4)
     estimator = bernstein_estimator(Brier(scale=3), 5, 4, side=side)
 
-    np.testing.assert_allclose(estimator(snapshots), 3 * 5 / 4 * (1 - ((snapshots / 5) ** 2).sum(axis=1)), atol=1e-12)
+    np.testing.assert_allclose(
+        estimator(snapshots), 3 * 5 / 4 * (1 - ((snapshots / 5) ** 2).sum(axis=1)), atol=1e-12
+    )
     assert estimator.bias == 0
 
 
@@ -246,10 +272,14 @@ def test_one_label_says_nothing() -> None:
 def test_lipschitz_constant_is_the_steepest_slope_between_snapshots(n_classes: int) -> None:
     estimator = bernstein_estimator("shannon", 6, n_classes, side="upper")
     snapshots = enumerate_snapshots(6, n_classes)
-    first, second = (np.array(x) for x in zip(*itertools.combinations(range(len(snapshots)), 2), strict=True))
+    first, second = (
+        np.array(x) for x in zip(*itertools.combinations(range(len(snapshots)), 2), strict=True)
+    )
 
     z = estimator(snapshots)
-    slopes = np.abs(z[first] - z[second]) / (np.abs(snapshots[first] - snapshots[second]).sum(axis=1) / 6)
+    slopes = np.abs(z[first] - z[second]) / (
+        np.abs(snapshots[first] - snapshots[second]).sum(axis=1) / 6
+    )
 
     assert slopes.max() == pytest.approx(estimator.lipschitz, rel=1e-12)
 
@@ -309,10 +339,13 @@ def test_mean_from_the_marginal_is_the_mean_over_items() -> None:
     counts = np.random.default_rng(3).multinomial(4, [0.6, 0.3, 0.1], size=50)
     estimator = bernstein_estimator("shannon", 4, 3, side="upper")
 
-    assert estimator.mean(snapshot_marginal(counts, 4)) == pytest.approx(estimator(counts).mean(), rel=1e-12)
+    assert estimator.mean(snapshot_marginal(counts, 4)) == pytest.approx(
+        estimator(counts).mean(), rel=1e-12
+    )
 
 
-# --- real labels -----------------------------------------------------------------------------------------------------
+# --- real labels
+# -----------------------------------------------------------------------------------------------------
 
 
 def real_labels(name: str) -> Array:
@@ -348,7 +381,9 @@ def test_population_intervals_of_real_labels(name: str, k: int, lower: float, up
     marginal = exact_marginal(p, k)
 
     ends = [
-        bernstein_estimator("shannon", k, p.shape[1], side=side, reference=marginal, n_items=math.inf).mean(marginal)
+        bernstein_estimator(
+            "shannon", k, p.shape[1], side=side, reference=marginal, n_items=math.inf
+        ).mean(marginal)
         for side in ("lower", "upper")
     ]
 
@@ -361,7 +396,8 @@ def test_the_penalty_tames_the_statistic_at_a_small_price() -> None:
     p = real_labels("cifar10h")
     marginal, snapshots = exact_marginal(p, 10), np.random.default_rng(4).multinomial(10, p)
     wild, tame = (
-        bernstein_estimator("shannon", 10, 10, side="upper", reference=marginal, n_items=n) for n in (math.inf, 500)
+        bernstein_estimator("shannon", 10, 10, side="upper", reference=marginal, n_items=n)
+        for n in (math.inf, 500)
     )
 
     assert wild(snapshots).std() > 1.2
@@ -369,7 +405,8 @@ def test_the_penalty_tames_the_statistic_at_a_small_price() -> None:
     assert tame.mean(marginal) < wild.mean(marginal) + 0.02
 
 
-# --- bad input -------------------------------------------------------------------------------------------------------
+# --- bad input
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_an_order_above_an_items_labels_is_refused() -> None:
@@ -384,7 +421,9 @@ def test_exponents_must_be_whole_vectors(exponents: object) -> None:
 
 
 def test_weights_must_match_the_items() -> None:
-    with pytest.raises(ValueError, match="`weights` and `counts` must describe the same items, got 1 and 2 rows"):
+    with pytest.raises(
+        ValueError, match="`weights` and `counts` must describe the same items, got 1 and 2 rows"
+    ):
         average_moments([[2, 2], [1, 1]], [0, 1], weights=[1])
 
 
@@ -394,12 +433,17 @@ def test_too_few_moments_are_refused() -> None:
 
 
 def test_a_high_degree_is_refused_with_the_stable_alternative() -> None:
-    with pytest.raises(ValueError, match=r"`degree` must be an integer from 1 to 20, got 21\. Use bernstein_estimator"):
+    with pytest.raises(
+        ValueError,
+        match=r"`degree` must be an integer from 1 to 20, got 21\. Use bernstein_estimator",
+    ):
         polynomial_estimator("shannon", 21)
 
 
 def test_many_classes_need_an_entropy_that_is_a_sum() -> None:
-    with pytest.raises(ValueError, match="`entropy` must be a sum over classes for n_classes=3, got 'zero-one'"):
+    with pytest.raises(
+        ValueError, match="`entropy` must be a sum over classes for n_classes=3, got 'zero-one'"
+    ):
         bernstein_estimator("zero-one", 5, 3)
 
 
@@ -410,7 +454,9 @@ def test_a_reference_of_the_wrong_size_or_sum_is_refused(reference: list[float])
 
 
 def test_rows_with_another_total_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"`counts` must have k=2 labels in each row, got 3 in row 1"):
+    with pytest.raises(
+        ValueError, match=r"`counts` must have k=2 labels in each row, got 3 in row 1"
+    ):
         bernstein_estimator("brier", 2, 2)([[1, 1], [1, 2]])
 
 
@@ -420,5 +466,7 @@ def test_thinning_needs_enough_labels() -> None:
 
 
 def test_an_unknown_side_is_refused() -> None:
-    with pytest.raises(ValueError, match="`side` must be one of 'minimax', 'upper', 'lower', got 'both'"):
+    with pytest.raises(
+        ValueError, match="`side` must be one of 'minimax', 'upper', 'lower', got 'both'"
+    ):
         bernstein_estimator("shannon", 2, 3, side="both")  # type: ignore[arg-type]

@@ -38,9 +38,15 @@ def test_mass_of_atom_sets_is_the_probability_that_a_draw_falls_inside() -> None
     mixtures = random_mixtures()
     sets = predict_set(mixtures, coverage=0.6)
 
-    inside = [sets.contains(np.tile(mixtures.points[9 * i + a], (20, 1)))[i] for i in range(20) for a in range(9)]
+    inside = [
+        sets.contains(np.tile(mixtures.points[9 * i + a], (20, 1)))[i]
+        for i in range(20)
+        for a in range(9)
+    ]
 
-    np.testing.assert_allclose((np.reshape(inside, (20, 9)) * mixtures.weights.reshape(20, 9)).sum(1), sets.mass)
+    np.testing.assert_allclose(
+        (np.reshape(inside, (20, 9)) * mixtures.weights.reshape(20, 9)).sum(1), sets.mass
+    )
 
 
 def test_ball_of_a_point_mass_has_radius_zero() -> None:
@@ -98,7 +104,9 @@ def test_shape_must_be_known() -> None:
 
 
 def test_membership_needs_a_row_for_each_item() -> None:
-    with pytest.raises(ValueError, match="`label_distributions` must have one row for each of 20 items, got 1"):
+    with pytest.raises(
+        ValueError, match="`label_distributions` must have one row for each of 20 items, got 1"
+    ):
         predict_set(random_mixtures()).contains([[0.25] * 4])
 
 

@@ -30,7 +30,9 @@ IntArray = NDArray[np.int64]
 # Enumeration
 
 
-@pytest.mark.parametrize(("k", "size"), [(1, 10), (2, 55), (3, 220), (4, 715), (5, 2002), (10, 92378)])
+@pytest.mark.parametrize(
+    ("k", "size"), [(1, 10), (2, 55), (3, 220), (4, 715), (5, 2002), (10, 92378)]
+)
 def test_the_number_of_snapshots_of_ten_classes_is_known(k: int, size: int) -> None:
     assert n_snapshots(k, 10) == size
 
@@ -46,12 +48,16 @@ def test_pairs_of_two_classes_have_three_snapshots() -> None:
 
 @given(k=st.integers(0, 5), n_classes=st.integers(2, 4))
 def test_snapshots_are_listed_in_lexicographic_order(k: int, n_classes: int) -> None:
-    assert [tuple(s) for s in enumerate_snapshots(k, n_classes).tolist()] == reference.snapshots(k, n_classes)
+    assert [tuple(s) for s in enumerate_snapshots(k, n_classes).tolist()] == reference.snapshots(
+        k, n_classes
+    )
 
 
 @given(k=st.integers(0, 8), n_classes=st.integers(2, 5))
 def test_ranks_undo_the_enumeration(k: int, n_classes: int) -> None:
-    assert rank_snapshots(enumerate_snapshots(k, n_classes)).tolist() == list(range(n_snapshots(k, n_classes)))
+    assert rank_snapshots(enumerate_snapshots(k, n_classes)).tolist() == list(
+        range(n_snapshots(k, n_classes))
+    )
 
 
 @given(counts=count_matrices(minimum_total=0))
@@ -68,7 +74,9 @@ def test_sparse_counts_have_the_ranks_of_dense_ones() -> None:
 
 
 def test_a_list_beyond_the_size_guard_is_refused() -> None:
-    with pytest.raises(ValueError, match="`k` must give at most 54 snapshots, got 55 for k=2 and 10 classes"):
+    with pytest.raises(
+        ValueError, match="`k` must give at most 54 snapshots, got 55 for k=2 and 10 classes"
+    ):
         enumerate_snapshots(2, 10, max_size=54)
 
 
@@ -82,7 +90,9 @@ def test_fifty_labels_of_ten_classes_are_not_listed() -> None:
 
 
 def test_a_rank_beyond_64_bits_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`counts` must have a rank below 2\*\*62, got \d+ snapshots"):
+    with pytest.raises(
+        ValueError, match=r"`counts` must have a rank below 2\*\*62, got \d+ snapshots"
+    ):
         rank_snapshots(np.full((1, 100), 5))
 
 
@@ -132,7 +142,9 @@ def test_a_seed_repeats_a_draw_of_labels() -> None:
 def test_a_generator_moves_on_between_draws() -> None:
     p, generator = np.full((20, 3), 1 / 3), np.random.default_rng(4)
 
-    assert not np.array_equal(draw_labels(p, 5, random_state=generator), draw_labels(p, 5, random_state=generator))
+    assert not np.array_equal(
+        draw_labels(p, 5, random_state=generator), draw_labels(p, 5, random_state=generator)
+    )
 
 
 @given(counts=count_matrices(minimum_total=2), seed=seeds)
@@ -164,7 +176,9 @@ def test_a_draw_with_replacement_may_exceed_the_labels() -> None:
 
 def test_drawing_from_sparse_counts_equals_drawing_from_dense_ones() -> None:
     counts = np.random.default_rng(0).integers(1, 5, (10, 3))
-    dense, thin = (draw_snapshots(x, 2, random_state=5) for x in (counts, sparse.csr_matrix(counts)))
+    dense, thin = (
+        draw_snapshots(x, 2, random_state=5) for x in (counts, sparse.csr_matrix(counts))
+    )
 
     assert np.array_equal(dense, thin)
 
@@ -185,7 +199,11 @@ def test_thinning_equals_the_enumeration_of_subsets(counts: IntArray, k: int) ->
     thinned = sub_snapshots(counts, k)
     for item, row in enumerate(counts.tolist()):
         mine = thinned.items == item
-        found = zip(map(tuple, thinned.snapshots[mine].tolist()), thinned.probabilities[mine].tolist(), strict=True)
+        found = zip(
+            map(tuple, thinned.snapshots[mine].tolist()),
+            thinned.probabilities[mine].tolist(),
+            strict=True,
+        )
 
         assert dict(found) == pytest.approx(reference.thin(row, k), abs=1e-12)
 
@@ -217,7 +235,9 @@ def test_thinning_hundreds_of_labels_stays_normalised() -> None:
 
 
 def test_a_thinning_beyond_the_size_guard_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`k` must give at most 4 sub-snapshots, got 5 or more for k=4\. Use a sm"):
+    with pytest.raises(
+        ValueError, match=r"`k` must give at most 4 sub-snapshots, got 5 or more for k=4\. Use a sm"
+    ):
         sub_snapshots([[5, 5]], 4, max_size=4)
 
 
@@ -249,7 +269,9 @@ def test_distinct_rows_come_in_lexicographic_order(counts: IntArray) -> None:
 @given(counts=count_matrices(minimum_total=0))
 def test_sparse_rows_are_counted_like_dense_ones(counts: IntArray) -> None:
     packed = compress(sparse.csr_array(counts))
-    found = dict(zip(map(tuple, packed.unique.toarray().tolist()), packed.multiplicity.tolist(), strict=True))
+    found = dict(
+        zip(map(tuple, packed.unique.toarray().tolist()), packed.multiplicity.tolist(), strict=True)
+    )
 
     assert found == reference.compress(counts)
 
@@ -265,7 +287,9 @@ def test_sparse_compression_can_be_undone(counts: IntArray) -> None:
 def test_compression_is_exact_when_codes_overflow(form: Any) -> None:
     """With 1,000 classes a row does not fit into one integer; rows differ in a single late label."""
     generator = np.random.default_rng(0)
-    rows = generator.integers(0, 3, (1, 1000)) + (np.arange(1000) == generator.integers(900, 1000, (300, 1)))
+    rows = generator.integers(0, 3, (1, 1000)) + (
+        np.arange(1000) == generator.integers(900, 1000, (300, 1))
+    )
     packed = compress(form(rows))
     unique = packed.unique if isinstance(packed.unique, np.ndarray) else packed.unique.toarray()
     found = dict(zip(map(tuple, unique.tolist()), packed.multiplicity.tolist(), strict=True))
@@ -292,7 +316,9 @@ def test_counts_near_the_largest_integer_compress() -> None:
 
 def test_stored_zeros_do_not_make_sparse_rows_differ() -> None:
     """Both rows are (1, 0, 0); the first stores its second zero."""
-    counts = sparse.csr_array((np.array([1, 0, 1]), np.array([0, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    counts = sparse.csr_array(
+        (np.array([1, 0, 1]), np.array([0, 1, 0]), np.array([0, 2, 3])), shape=(2, 3)
+    )
 
     assert compress(counts).multiplicity.tolist() == [2]
 
@@ -323,32 +349,44 @@ def test_a_number_of_snapshots_needs_a_whole_k(k: Any) -> None:
 
 @pytest.mark.parametrize("n_classes", [1, 0, 3.0, True])
 def test_snapshots_need_two_classes(n_classes: Any) -> None:
-    with pytest.raises(ValueError, match=f"`n_classes` must be an integer of at least 2, got {n_classes!r}"):
+    with pytest.raises(
+        ValueError, match=f"`n_classes` must be an integer of at least 2, got {n_classes!r}"
+    ):
         enumerate_snapshots(2, n_classes)
 
 
 def test_more_labels_than_an_item_has_cannot_be_drawn() -> None:
-    with pytest.raises(ValueError, match="`counts` must have at least 4 labels in each row, got 3 in row 1"):
+    with pytest.raises(
+        ValueError, match="`counts` must have at least 4 labels in each row, got 3 in row 1"
+    ):
         draw_snapshots([[2, 2], [1, 2]], 4)
 
 
 def test_an_item_cannot_be_thinned_to_more_labels_than_it_has() -> None:
-    with pytest.raises(ValueError, match="`counts` must have at least 4 labels in each row, got 3 in row 1"):
+    with pytest.raises(
+        ValueError, match="`counts` must have at least 4 labels in each row, got 3 in row 1"
+    ):
         sub_snapshots([[2, 2], [1, 2]], 4)
 
 
 def test_nothing_can_be_drawn_from_an_item_without_labels() -> None:
-    with pytest.raises(ValueError, match="`counts` must have at least 1 label in each row, got 0 in row 1"):
+    with pytest.raises(
+        ValueError, match="`counts` must have at least 1 label in each row, got 0 in row 1"
+    ):
         draw_snapshots([[2, 2], [0, 0]], 4, replace=True)
 
 
 def test_labels_need_a_row_of_probabilities_an_item() -> None:
-    with pytest.raises(ValueError, match=r"`probabilities` must have 2 dimensions, got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"`probabilities` must have 2 dimensions, got shape \(2,\)"
+    ):
         draw_labels([0.5, 0.5], 3)
 
 
 def test_labels_are_not_drawn_from_what_is_no_distribution() -> None:
-    with pytest.raises(ValueError, match=r"`probabilities` must sum to 1 over the classes, got 0\.9 in row 0"):
+    with pytest.raises(
+        ValueError, match=r"`probabilities` must sum to 1 over the classes, got 0\.9 in row 0"
+    ):
         draw_labels([[0.5, 0.4]], 3)
 
 

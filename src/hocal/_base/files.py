@@ -15,14 +15,16 @@ __all__ = ["whole_file", "write_atomically"]
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary file beside the target, which takes the target's place when all went well.
 
-    It is made at once, so that a folder that cannot be written is known before the work begins. After a
-    kill a temporary may stay behind; it is never read, and its name is never used again.
+    It is made at once, so that a folder that cannot be written is known before the work begins.
+    After a kill a temporary may stay behind; it is never read, and its name is never used again.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error  # the user knows nothing of the temporary
+        raise OSError(
+            error.errno, error.strerror, str(path)
+        ) from error  # the user knows nothing of the temporary
     try:
         yield temporary
         with open(temporary, "rb+") as file:

@@ -15,4 +15,6 @@ def to_frame(columns: Mapping[str, Any], backend: Any) -> Any:
     try:
         return nw.from_dict(columns, backend=backend).to_native()
     except ModuleNotFoundError as error:
-        raise ImportError(f"`to_frame` needs {backend}. Install it with: pip install {backend}") from error
+        raise ImportError(
+            f"`to_frame` needs {backend}. Install it with: pip install {backend}"
+        ) from error

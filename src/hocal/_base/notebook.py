@@ -11,16 +11,26 @@ from typing import Any
 __all__ = ["FittedInNotebooks", "bar", "fitted_table", "fold", "table"]
 
 TERMINAL = 80  # columns
-_COLOURS = ("#0072b2", "#d55e00")  # aleatoric and epistemic, told apart by colour-blind eyes as well
+_COLOURS = (
+    "#0072b2",
+    "#d55e00",
+)  # aleatoric and epistemic, told apart by colour-blind eyes as well
 
 
 def fold(text: str) -> str:
     """Return a repr in lines that fit a terminal."""
-    return "\n".join(textwrap.wrap(text, TERMINAL, subsequent_indent="    ", break_long_words=False))
+    return "\n".join(
+        textwrap.wrap(text, TERMINAL, subsequent_indent="    ", break_long_words=False)
+    )
 
 
 def table(
-    caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], *, before: str = "", note: str = ""
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    before: str = "",
+    note: str = "",
 ) -> str:
     """Return an HTML table; the first entry of a row is its name, `before` is HTML, all else is text.
 
@@ -49,22 +59,29 @@ def table(
     True
     """
     top = "".join(f'<th scope="col">{escape(str(head))}</th>' for head in heads)
-    lines = [(escape(str(name)), "".join(f"<td>{escape(str(entry))}</td>" for entry in rest)) for name, *rest in rows]
+    lines = [
+        (escape(str(name)), "".join(f"<td>{escape(str(entry))}</td>" for entry in rest))
+        for name, *rest in rows
+    ]
     body = "".join(f'<tr><th scope="row">{name}</th>{cells}</tr>' for name, cells in lines)
     after = f"<p>{escape(note)}</p>" if note else ""
     title = f"<caption>{escape(caption)}</caption>"
-    return (
-        f"<div>{before}<table>{title}<thead><tr><td></td>{top}</tr></thead><tbody>{body}</tbody></table>{after}</div>"
-    )
+    head = f"<thead><tr><td></td>{top}</tr></thead>"
+    return f"<div>{before}<table>{title}{head}<tbody>{body}</tbody></table>{after}</div>"
 
 
 def bar(aleatoric: float, epistemic: float) -> str:
     """Return a bar with the two parts of an uncertainty, empty where there is none."""
     whole = aleatoric + epistemic
     share = 100 * aleatoric / whole if whole > 0 else 0.0
-    words = f"{share:.0f}% aleatoric, {100 - share:.0f}% epistemic" if whole > 0 else "no uncertainty"
+    words = (
+        f"{share:.0f}% aleatoric, {100 - share:.0f}% epistemic" if whole > 0 else "no uncertainty"
+    )
     parts = ((0.0, share, _COLOURS[0]), (share, 100 - share, _COLOURS[1])) if whole > 0 else ()
-    marks = "".join(f'<rect x="{x:.2f}" width="{width:.2f}" height="8" fill="{fill}"/>' for x, width, fill in parts)
+    marks = "".join(
+        f'<rect x="{x:.2f}" width="{width:.2f}" height="8" fill="{fill}"/>'
+        for x, width, fill in parts
+    )
     return (
         f'<svg role="img" aria-label="{words}" width="300" height="8" viewBox="0 0 100 8" preserveAspectRatio="none">'
         f"{marks}</svg>"

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-SUM_TOLERANCE = 1e-5  # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
+# rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
+SUM_TOLERANCE = 1e-5
 BLOCK = 1 << 19  # bytes of a block of work, which stay in the cache of one core
 
 Counts: TypeAlias = "NDArray[np.int64] | sparse.csr_array"
@@ -22,10 +23,14 @@ def check_array(
     """Return `values` as a non-empty float64 array of numbers; `keep_single` leaves float32 as it is."""
     array = _as_numbers(values, name)
     if ndim is not None and array.ndim != ndim:
-        raise ValueError(f"`{name}` must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}.")
+        raise ValueError(
+            f"`{name}` must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}."
+        )
     if array.size == 0:
         raise ValueError(f"`{name}` must not be empty, got shape {array.shape}.")
-    return array if keep_single and array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    return (
+        array if keep_single and array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    )
 
 
 def check_simplex(
@@ -44,7 +49,9 @@ def check_simplex(
             "For a binary problem pass both columns, (1 - p, p)."
         )
     if n_classes is not None and array.shape[-1] != n_classes:
-        raise ValueError(f"`{name}` must have {n_classes} classes on its last axis, got {array.shape[-1]}.")
+        raise ValueError(
+            f"`{name}` must have {n_classes} classes on its last axis, got {array.shape[-1]}."
+        )
     rows = array.reshape(1, -1) if array.ndim == 1 else array
     height = max(BLOCK // rows[0].nbytes, 1)
     for start in range(0, len(rows), height):
@@ -57,10 +64,16 @@ def _check_distributions(block: NDArray[Any], array: NDArray[Any], name: str) ->
     if not block.min() >= 0:  # also true when a NaN is present
         _refuse(array, ~(array >= 0), f"`{name}` must be non-negative numbers")
     n_classes = block.shape[-1]
-    sums = block.reshape(-1, n_classes) @ np.ones(n_classes, block.dtype)  # faster than a sum over a short axis
-    if not np.abs(sums - 1).max() <= SUM_TOLERANCE and _stray(block).any():  # a sum in float32 may stray by rounding
+    sums = block.reshape(-1, n_classes) @ np.ones(
+        n_classes, block.dtype
+    )  # faster than a sum over a short axis
+    if (
+        not np.abs(sums - 1).max() <= SUM_TOLERANCE and _stray(block).any()
+    ):  # a sum in float32 may stray by rounding
         exact = array.sum(axis=-1, dtype=np.float64)
-        _refuse(exact, _stray(array), f"`{name}` must sum to 1 over the classes", "Normalise it first.")
+        _refuse(
+            exact, _stray(array), f"`{name}` must sum to 1 over the classes", "Normalise it first."
+        )
 
 
 def _stray(array: NDArray[Any]) -> NDArray[np.bool_]:
@@ -72,11 +85,15 @@ def check_weights(weights: ArrayLike, name: str = "weights") -> NDArray[np.float
     """Return `weights` as a float64 vector of non-negative numbers."""
     array = check_array(weights, name, ndim=1)
     if not (array.min() >= 0 and array.max() < np.inf):
-        _refuse(array, ~((array >= 0) & (array < np.inf)), f"`{name}` must be finite and non-negative")
+        _refuse(
+            array, ~((array >= 0) & (array < np.inf)), f"`{name}` must be finite and non-negative"
+        )
     return array
 
 
-def check_counts(counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1) -> Counts:
+def check_counts(
+    counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1
+) -> Counts:
     """Return label counts as int64, dense or CSR as given, after checking every rule of a count matrix."""
     if sparse.issparse(counts):
         matrix = sparse.csr_array(counts)  # shares the buffers of a CSR input
@@ -88,7 +105,8 @@ def check_counts(counts: Any, name: str = "counts", *, n_classes: int | None = N
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         shape: tuple[int, ...] = matrix.shape
     else:
-        values, rows = _as_numbers(counts, name), None
+        values = _as_numbers(counts, name)
+        rows = None
         shape = values.shape
     if len(shape) != 2 or shape[1] < 2:
         raise ValueError(
@@ -100,7 +118,11 @@ def check_counts(counts: Any, name: str = "counts", *, n_classes: int | None = N
     if n_classes is not None and shape[1] != n_classes:
         raise ValueError(f"`{name}` must have {n_classes} classes (columns), got {shape[1]}.")
     whole = check_whole(values, name, rows=rows)
-    result = sparse.csr_array((whole, matrix.indices, matrix.indptr), shape=shape) if sparse.issparse(counts) else whole
+    result = (
+        sparse.csr_array((whole, matrix.indices, matrix.indptr), shape=shape)
+        if sparse.issparse(counts)
+        else whole
+    )
     _check_totals(label_totals(result), name, minimum_total)
     return result
 
@@ -119,11 +141,15 @@ def label_totals(counts: Counts) -> NDArray[np.int64]:
     return np.asarray(counts.sum(axis=1), dtype=np.int64).reshape(-1)
 
 
-def check_cells(cells: ArrayLike, n_items: int, *, n_cells: int | None = None, name: str = "cells") -> NDArray[np.intp]:
+def check_cells(
+    cells: ArrayLike, n_items: int, *, n_cells: int | None = None, name: str = "cells"
+) -> NDArray[np.intp]:
     """Return cell numbers as integers in [0, n_cells), one for each item."""
     array = _as_numbers(cells, name)
     if array.shape != (n_items,):
-        raise ValueError(f"`{name}` must hold one number for each of {n_items} items, got shape {array.shape}.")
+        raise ValueError(
+            f"`{name}` must hold one number for each of {n_items} items, got shape {array.shape}."
+        )
     whole = check_whole(array, name)
     if n_cells is not None:
         limit = check_integer(n_cells, "n_cells", minimum=1)
@@ -132,12 +158,16 @@ def check_cells(cells: ArrayLike, n_items: int, *, n_cells: int | None = None, n
     return whole.astype(np.intp, copy=False)
 
 
-def check_integer(value: Any, name: str, *, minimum: int, maximum: int | None = None, why: str = "") -> int:
+def check_integer(
+    value: Any, name: str, *, minimum: int, maximum: int | None = None, why: str = ""
+) -> int:
     """Return `value` as an int inside [minimum, maximum]."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < minimum or (maximum is not None and value > maximum):
         rule = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise ValueError(f"`{name}` must be an integer {rule}, got {value!r}.{' ' * bool(why)}{why}")
+        raise ValueError(
+            f"`{name}` must be an integer {rule}, got {value!r}.{' ' * bool(why)}{why}"
+        )
     return int(value)
 
 
@@ -184,7 +214,9 @@ def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
         )
 
 
-def check_whole(values: ArrayLike, name: str, *, rows: NDArray[np.intp] | None = None) -> NDArray[np.int64]:
+def check_whole(
+    values: ArrayLike, name: str, *, rows: NDArray[np.intp] | None = None
+) -> NDArray[np.int64]:
     """Return non-negative integers as int64; `rows` tells the rows of the entries of a sparse matrix."""
     array = _as_numbers(values, name)
     if array.dtype.kind == "f":

@@ -19,8 +19,22 @@ from hocal.annotations.predictions import (
     sum_in_falling_order,
     with_rank,
 )
-from hocal.annotations.tables import Frame, collect, column_values, examples, open_tables, quote, with_one_key
-from hocal.cells.partitions import Partition, PrecomputedPartition, TopLabelPartition, UniformPartition, as_partition
+from hocal.annotations.tables import (
+    Frame,
+    collect,
+    column_values,
+    examples,
+    open_tables,
+    quote,
+    with_one_key,
+)
+from hocal.cells.partitions import (
+    Partition,
+    PrecomputedPartition,
+    TopLabelPartition,
+    UniformPartition,
+    as_partition,
+)
 from hocal.cells.statistics import CellStatistics, Histogram
 
 __all__ = ["cell_statistics"]
@@ -45,19 +59,26 @@ class _Packing(NamedTuple):
     @property
     def words(self) -> list[range]:
         """Entries of each number."""
-        return [range(start, min(start + self.width, self.length)) for start in range(0, self.length, self.width)]
+        return [
+            range(start, min(start + self.width, self.length))
+            for start in range(0, self.length, self.width)
+        ]
 
     def pack(self, entry: nw.Expr, amount: nw.Expr) -> list[nw.Expr]:
         """Write numbers for an amount in the one entry that a column tells; such numbers add up."""
         which = (entry / self.width).floor()
         # Rounded, since not every library promises that powers of two are exact.
         place = (nw.lit(2.0) ** ((entry - which * self.width) * self.bits) + 0.5).floor()
-        return [nw.when(which == w).then(amount * place).otherwise(nw.lit(0.0)) for w in range(len(self.words))]
+        return [
+            nw.when(which == w).then(amount * place).otherwise(nw.lit(0.0))
+            for w in range(len(self.words))
+        ]
 
     def unpack(self, packed: Sequence[NDArray[Any]]) -> IntArray:
         """Return the vectors, (n_rows, length)."""
         parts = [
-            (values.astype(np.int64)[:, None] >> (self.bits * np.arange(len(word)))) & ((1 << self.bits) - 1)
+            (values.astype(np.int64)[:, None] >> (self.bits * np.arange(len(word))))
+            & ((1 << self.bits) - 1)
             for values, word in zip(packed, self.words, strict=True)
         ]
         return np.concatenate(parts, axis=1)
@@ -82,9 +103,10 @@ def cell_statistics(
 ) -> CellStatistics:
     """Compute the statistics of each cell from a table of labels and a table of predictions.
 
-    The join, the cells and the histograms run inside the engine that holds both tables (DuckDB, Spark,
-    polars, pyarrow, or pandas with pyarrow), which may keep them on disk; only the histograms leave it. The
-    result equals `CellStatistics.from_items` bit for bit and goes to `SnapshotCalibrator.fit_statistics`.
+    The join, the cells and the histograms run inside the engine that holds both tables (DuckDB,
+    Spark, polars, pyarrow, or pandas with pyarrow), which may keep them on disk; only the
+    histograms leave it. The result equals `CellStatistics.from_items` bit for bit and goes to
+    `SnapshotCalibrator.fit_statistics`.
 
     Parameters
     ----------
@@ -101,7 +123,8 @@ def cell_statistics(
     probability_columns : sequence of str
         Column with the probability of each class.
     partition : Partition, optional
-        A TopLabelPartition (the default) or UniformPartition. Any other fitted partition needs `cell`.
+        A TopLabelPartition (the default) or UniformPartition. Any other fitted partition needs
+        `cell`.
     annotator : str, optional
         Column that tells who judged, to find repeated judgements.
     cell : str, optional
@@ -131,7 +154,12 @@ def cell_statistics(
     ... )
     CellStatistics(2 items, 3 labels, 2 of 20 cells filled, 2 classes)
     """
-    rules = {"missing": missing, "unknown": unknown, "unlabelled": unlabelled, "unpredicted": unpredicted}
+    rules = {
+        "missing": missing,
+        "unknown": unknown,
+        "unlabelled": unlabelled,
+        "unpredicted": unpredicted,
+    }
     for name, rule in rules.items():
         check_choice(rule, name, ["error", "drop"])
     check_choice(duplicates, "duplicates", ["error", "keep", "drop"])
@@ -150,17 +178,24 @@ def cell_statistics(
         name="labels",
     )
     if judgements.n_rows == 0:
-        raise ValueError('`labels` must have a label that can be counted, got none that duplicates="drop" leaves.')
+        raise ValueError(
+            '`labels` must have a label that can be counted, got none that duplicates="drop" leaves.'
+        )
     predictions = read_predictions(
         second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
     )
     left, right = with_one_key(judgements.frame, predictions.frame, item)
-    judgements, predictions = judgements._replace(frame=left), predictions._replace(frame=right)
+    judgements = judgements._replace(frame=left)
+    predictions = predictions._replace(frame=right)
     held, packing = _count_vectors(judgements, predictions)
     predictions = _check_match(held, judgements, predictions, item, unlabelled, unpredicted)
     matched = held.filter(nw.col("cell") >= 0)
-    observed, aligned = (_histogram(matched.filter(nw.col("kind") == kind), packing) for kind in (0, 1))
-    return CellStatistics(observed, aligned, sum_in_falling_order(predictions, fitted.n_cells_), fitted.layout_)
+    observed, aligned = (
+        _histogram(matched.filter(nw.col("kind") == kind), packing) for kind in (0, 1)
+    )
+    return CellStatistics(
+        observed, aligned, sum_in_falling_order(predictions, fitted.n_cells_), fitted.layout_
+    )
 
 
 def _check_columns(classes: Sequence[Any], columns: Sequence[str]) -> tuple[Any, ...]:
@@ -182,7 +217,9 @@ def _fit(partition: Any, n_classes: int, cell: str | None) -> Partition:
     chosen = as_partition(partition)
     computed = isinstance(chosen, (TopLabelPartition, UniformPartition))
     if computed and cell is not None:
-        raise ValueError(f"`cell` must be left out with a {type(chosen).__name__}, which computes the cells.")
+        raise ValueError(
+            f"`cell` must be left out with a {type(chosen).__name__}, which computes the cells."
+        )
     if not computed and cell is None:
         raise ValueError(
             f"`cell` must name a column of `probabilities` with a {type(chosen).__name__}, whose cells no engine "
@@ -190,21 +227,33 @@ def _fit(partition: Any, n_classes: int, cell: str | None) -> Partition:
         )
     if not hasattr(chosen, "n_cells_"):
         if not (computed or isinstance(chosen, PrecomputedPartition)):
-            raise ValueError(f"`partition` must be fitted, got a {type(chosen).__name__} that is not. Call fit first.")
-        chosen = clone(chosen).fit(np.full((1, n_classes), 1 / n_classes))  # learns nothing but the number of classes
+            raise ValueError(
+                f"`partition` must be fitted, got a {type(chosen).__name__} that is not. Call fit first."
+            )
+        chosen = clone(chosen).fit(
+            np.full((1, n_classes), 1 / n_classes)
+        )  # learns nothing but the number of classes
     if chosen.n_classes_ != n_classes:
-        raise ValueError(f"`partition` was fitted for {chosen.n_classes_} classes, but `classes` has {n_classes}.")
+        raise ValueError(
+            f"`partition` was fitted for {chosen.n_classes_} classes, but `classes` has {n_classes}."
+        )
     return chosen
 
 
-def _count_vectors(judgements: Judgements, predictions: Predictions) -> tuple[nw.DataFrame[Any], _Packing]:
+def _count_vectors(
+    judgements: Judgements, predictions: Predictions
+) -> tuple[nw.DataFrame[Any], _Packing]:
     """Count equal packed vectors in each cell, of kind 0 in class order and of kind 1 by falling probability.
 
-    Items without a prediction are in cell -1. The bits of an entry must be known before the labels of any
-    item are, so they are guessed from the mean number of labels, and all is done again where that was too few.
+    Items without a prediction are in cell -1. The bits of an entry must be known before the labels
+    of any item are, so they are guessed from the mean number of labels, and all is done again where
+    that was too few.
     """
-    n_classes, twice_the_mean = len(judgements.classes), 2 * judgements.n_rows // predictions.n_items
-    packing = _Packing(n_classes, max(_WORD_BITS // n_classes, min(twice_the_mean.bit_length(), _WORD_BITS), 1))
+    n_classes = len(judgements.classes)
+    twice_the_mean = 2 * judgements.n_rows // predictions.n_items
+    packing = _Packing(
+        n_classes, max(_WORD_BITS // n_classes, min(twice_the_mean.bit_length(), _WORD_BITS), 1)
+    )
     held = _count_packed(judgements, predictions, packing)
     most = int(held["most_labels"].max())
     if most >= 1 << packing.bits:
@@ -213,14 +262,23 @@ def _count_vectors(judgements: Judgements, predictions: Predictions) -> tuple[nw
     return held, packing
 
 
-def _count_packed(judgements: Judgements, predictions: Predictions, packing: _Packing) -> nw.DataFrame[Any]:
+def _count_packed(
+    judgements: Judgements, predictions: Predictions, packing: _Packing
+) -> nw.DataFrame[Any]:
     """Count equal vectors, all packed in the same way."""
-    words = {f"word_{w}": word for w, word in enumerate(packing.pack(nw.col("entry"), nw.col("n_labels")))}
+    words = {
+        f"word_{w}": word
+        for w, word in enumerate(packing.pack(nw.col("entry"), nw.col("n_labels")))
+    }
     rows = _entries(judgements, predictions).select("item", "cell", "kind", "n_labels", **words)
-    vectors = rows.group_by("item", "cell", "kind").agg(*(nw.col(name).sum() for name in ("n_labels", *words)))
+    vectors = rows.group_by("item", "cell", "kind").agg(
+        *(nw.col(name).sum() for name in ("n_labels", *words))
+    )
     n_labels = nw.col("n_labels")
     groups = vectors.group_by("cell", "kind", *words)
-    return collect(groups.agg(nw.len().alias("n_items"), n_labels.sum(), n_labels.max().alias("most_labels")))
+    return collect(
+        groups.agg(nw.len().alias("n_items"), n_labels.sum(), n_labels.max().alias("most_labels"))
+    )
 
 
 def _entries(judgements: Judgements, predictions: Predictions) -> Frame:
@@ -232,7 +290,8 @@ def _entries(judgements: Judgements, predictions: Predictions) -> Frame:
         nw.col("cell").fill_null(-1).cast(nw.Int64), nw.col("n_labels").cast(nw.Float64)
     )
     entry = nw.when(nw.col("kind") == 0).then(nw.col("code")).otherwise(nw.col("rank"))
-    # A join between the rank and what is made of it, since DuckDB would copy its long expression to every use.
+    # A join between the rank and what is made of it, since DuckDB would copy its long expression to
+    # every use.
     both = ranked.join(_two_rows(predictions.frame), how="cross")
     return both.select("item", "cell", "kind", "n_labels", entry.alias("entry"))
 
@@ -240,7 +299,12 @@ def _entries(judgements: Judgements, predictions: Predictions) -> Frame:
 def _two_rows(frame: Frame) -> Frame:
     """Return a table of the engine with one column `kind`, 0 and 1."""
     one = frame.select("cell").head(1)
-    return nw.concat([one.select(nw.lit(kind).cast(nw.Int64).alias("kind"), "cell").select("kind") for kind in (0, 1)])
+    return nw.concat(
+        [
+            one.select(nw.lit(kind).cast(nw.Int64).alias("kind"), "cell").select("kind")
+            for kind in (0, 1)
+        ]
+    )
 
 
 def _check_match(
@@ -259,14 +323,20 @@ def _check_match(
     if n_labels > judgements.n_rows or n_matched < predictions.n_items:
         check_one_row_an_item(predictions, item)
     if n_matched < int(items["n_items"].sum()) and unpredicted == "error":
-        _refuse_items(judgements.frame, predictions.frame, "`probabilities` must have a row", "unpredicted")
+        _refuse_items(
+            judgements.frame, predictions.frame, "`probabilities` must have a row", "unpredicted"
+        )
     if n_matched < predictions.n_items and unlabelled == "error":
-        _refuse_items(predictions.frame, judgements.frame, "`labels` must have a label", "unlabelled")
+        _refuse_items(
+            predictions.frame, judgements.frame, "`labels` must have a label", "unlabelled"
+        )
     if n_matched == 0:
         raise ValueError("`labels` and `probabilities` must have items in common, got none.")
     if n_matched == predictions.n_items:
         return predictions
-    return predictions._replace(frame=predictions.frame.join(judgements.frame.select("item"), on="item", how="semi"))
+    return predictions._replace(
+        frame=predictions.frame.join(judgements.frame.select("item"), on="item", how="semi")
+    )
 
 
 def _histogram(rows: nw.DataFrame[Any], packing: _Packing) -> Histogram:
@@ -276,7 +346,9 @@ def _histogram(rows: nw.DataFrame[Any], packing: _Packing) -> Histogram:
 
 def _refuse_items(some: Frame, others: Frame, rule: str, option: str) -> None:
     """Raise the ValueError for items of one table that the other lacks."""
-    count, rows = examples(some.select("item").join(others.select("item"), on="item", how="anti"), "item")
+    count, rows = examples(
+        some.select("item").join(others.select("item"), on="item", how="anti"), "item"
+    )
     raise ValueError(
         f"{rule} for each item, got none for {count}: {quote([row[0] for row in rows], count)}. "
         f'Leave such items out with {option}="drop".'

@@ -64,9 +64,9 @@ def count_labels(
 ) -> LabelCounts:
     """Count how often each item got each label, inside the engine that holds the table.
 
-    Three shapes of table are understood: a row a judgement (`label` names one column), a row an item with
-    a column an annotator (`label` names several), and a row an item with a column a class (`count_columns`).
-    Only counted rows leave the engine, and every engine gives the same result.
+    Three shapes of table are understood: a row a judgement (`label` names one column), a row an
+    item with a column an annotator (`label` names several), and a row an item with a column a class
+    (`count_columns`). Only counted rows leave the engine, and every engine gives the same result.
 
     Parameters
     ----------
@@ -75,24 +75,24 @@ def count_labels(
     item : str
         Column that tells the items apart.
     label : str or sequence of str, optional
-        Column with the labels, or one column for each annotator, where a missing label means that this
-        annotator did not judge the item.
+        Column with the labels, or one column for each annotator, where a missing label means that
+        this annotator did not judge the item.
     annotator : str, optional
         Column that tells who judged, to find repeated judgements; for one label column.
     count_columns : sequence of str or mapping from class to column, optional
-        Columns with the number of labels of each class, in place of `label`. The columns' names are the
-        classes unless a mapping says otherwise.
+        Columns with the number of labels of each class, in place of `label`. The columns' names are
+        the classes unless a mapping says otherwise.
     classes : sequence, optional
         The classes in the order of the result's columns. By default all labels found, sorted.
     missing : {"error", "drop"}, default="error"
-        What to do with rows without an item, a label or an annotator (null or NaN). In columns of counts
-        "drop" reads a missing count as zero.
+        What to do with rows without an item, a label or an annotator (null or NaN). In columns of
+        counts "drop" reads a missing count as zero.
     unknown : {"error", "drop"}, default="error"
         What to do with labels that are not in `classes`.
     duplicates : {"error", "keep", "drop"}, default="error"
-        What to do when an annotator judged an item more than once, or when a table with a row an item
-        repeats one: "keep" counts every judgement, "drop" leaves out all of them. There is no way to keep
-        the first, since rows of an engine's table have no order.
+        What to do when an annotator judged an item more than once, or when a table with a row an
+        item repeats one: "keep" counts every judgement, "drop" leaves out all of them. There is no
+        way to keep the first, since rows of an engine's table have no order.
     empty : {"error", "keep", "drop"}, default="error"
         What to do with items that have no label, or none left: "keep" gives them a row of zeros.
     sparse : bool, optional
@@ -125,9 +125,12 @@ def count_labels(
     frame = open_table(table)
     if count_columns is not None:
         columns = _class_columns(count_columns)
-        names, entries = tuple(columns), _read_counts(frame, item, list(columns.values()), missing, duplicates)
+        names = tuple(columns)
+        entries = _read_counts(frame, item, list(columns.values()), missing, duplicates)
     else:
-        names, entries = _count_clean(frame, item, label, annotator, classes, is_in_memory(table)) or _count(
+        names, entries = _count_clean(
+            frame, item, label, annotator, classes, is_in_memory(table)
+        ) or _count(
             read_judgements(
                 frame,
                 item=item,
@@ -143,7 +146,12 @@ def count_labels(
 
 
 def _count_clean(
-    frame: Frame, item: str, label: Any, annotator: str | None, classes: Sequence[Any] | None, in_memory: bool
+    frame: Frame,
+    item: str,
+    label: Any,
+    annotator: str | None,
+    classes: Sequence[Any] | None,
+    in_memory: bool,
 ) -> tuple[tuple[Any, ...], _Entries] | None:
     """Count a table of judgements in one pass; None where anything in it needs a closer look."""
     if annotator is not None or not isinstance(label, str):
@@ -153,7 +161,9 @@ def _count_clean(
     if not (kind.is_integer() or isinstance(kind, nw.String)):
         return None
     # Rows that are in memory are added up faster than a group-by finds the groups.
-    counted = collect(picked if in_memory else picked.group_by("item", "label").agg(nw.len().alias("n_rows")))
+    counted = collect(
+        picked if in_memory else picked.group_by("item", "label").agg(nw.len().alias("n_rows"))
+    )
     if len(counted) == 0 or counted["item"].null_count() or counted["label"].null_count():
         return None
     labels, places = number_values(counted["label"])
@@ -161,7 +171,9 @@ def _count_clean(
     numbers = {name: j for j, name in enumerate(names)}
     if len(names) < 2 or not numbers.keys() >= set(labels.tolist()):
         return None
-    n_rows = np.ones(len(counted), dtype=np.int64) if in_memory else column_values(counted["n_rows"])
+    n_rows = (
+        np.ones(len(counted), dtype=np.int64) if in_memory else column_values(counted["n_rows"])
+    )
     codes = np.array([numbers[value] for value in labels.tolist()], dtype=np.int64)
     return names, _Entries(*number_values(counted["item"]), codes[places], n_rows)
 
@@ -176,18 +188,26 @@ def _count(judgements: Judgements) -> tuple[tuple[Any, ...], _Entries]:
         judged = nw.concat([judged, collect(every).select("item")])
     items, rows = number_values(judged["item"])
     codes = np.array([judgements.numbers[label] for label in labels.tolist()], dtype=np.int64)
-    return judgements.classes, _Entries(items, rows[: len(counted)], codes[places], column_values(counted["n_rows"]))
+    return judgements.classes, _Entries(
+        items, rows[: len(counted)], codes[places], column_values(counted["n_rows"])
+    )
 
 
 def _class_columns(columns: Sequence[str] | Mapping[Any, str]) -> dict[Any, str]:
     """Return the column of each class."""
-    named = dict(columns) if isinstance(columns, Mapping) else {column: column for column in columns}
+    named = (
+        dict(columns) if isinstance(columns, Mapping) else {column: column for column in columns}
+    )
     if isinstance(columns, str) or len(columns) < 2 or len(set(named.values())) < len(columns):
-        raise ValueError(f"`count_columns` must name at least two different columns, got {columns!r}.")
+        raise ValueError(
+            f"`count_columns` must name at least two different columns, got {columns!r}."
+        )
     return named
 
 
-def _read_counts(frame: Frame, item: str, columns: Sequence[str], missing: str, duplicates: str) -> _Entries:
+def _read_counts(
+    frame: Frame, item: str, columns: Sequence[str], missing: str, duplicates: str
+) -> _Entries:
     """Read a table that holds counts already: a row an item, a column a class."""
     places = {f"count_{j}": column for j, column in enumerate(columns)}
     picked = pick(frame, {"item": item, **places})
@@ -212,12 +232,18 @@ def _read_counts(frame: Frame, item: str, columns: Sequence[str], missing: str, 
     return _count_entries(values, _check_numbers(counts, values, columns, missing), duplicates)
 
 
-def _check_numbers(counts: NDArray[np.float64], items: NDArray[Any], columns: Sequence[str], missing: str) -> IntArray:
+def _check_numbers(
+    counts: NDArray[np.float64], items: NDArray[Any], columns: Sequence[str], missing: str
+) -> IntArray:
     """Return counts as integers; a missing one is an error, or zero where that was asked for."""
     gaps = np.isnan(counts)
     known = np.where(gaps, 0, counts)
     rules = [
-        (gaps & (missing == "error"), "present", 'Fill them, or read them as zero with missing="drop".'),
+        (
+            gaps & (missing == "error"),
+            "present",
+            'Fill them, or read them as zero with missing="drop".',
+        ),
         (known < 0, "non-negative", "Correct them."),
         ((known != np.floor(known)) | (known >= 2**53), "whole numbers", "Correct them."),
     ]
@@ -267,7 +293,9 @@ def _check_empty(entries: _Entries, empty: str) -> _Entries:
 def _matrix(entries: _Entries, classes: tuple[Any, ...], sparse: bool | None) -> LabelCounts:
     shape = (len(entries.items), len(classes))
     if sparse or (sparse is None and shape[0] * shape[1] > _LARGEST_DENSE):
-        counts: Counts = scipy_sparse.csr_array((entries.counts, (entries.rows, entries.codes)), shape=shape)
+        counts: Counts = scipy_sparse.csr_array(
+            (entries.counts, (entries.rows, entries.codes)), shape=shape
+        )
     else:
         counts = np.zeros(shape, dtype=np.int64)
         np.add.at(counts.reshape(-1), entries.rows * shape[1] + entries.codes, entries.counts)

@@ -39,7 +39,8 @@ class _Rows(NamedTuple):
 
     frame: Frame  #: columns `item`, `label` and perhaps `annotator`; a row a judgement
     names: dict[str, str]  #: what each column is called in the user's table
-    repeats: int = 1  #: how often each row of the user's table occurs, once for each annotator's column
+    #: how often each row of the user's table occurs, once for each annotator's column
+    repeats: int = 1
 
 
 def read_judgements(
@@ -57,9 +58,15 @@ def read_judgements(
     """Check a table of judgements and number its labels without moving it; options as in `count_labels`."""
     wide = not isinstance(label, str)
     if wide and annotator is not None:
-        raise ValueError("`annotator` must be left out when `label` names a column for each annotator.")
+        raise ValueError(
+            "`annotator` must be left out when `label` names a column for each annotator."
+        )
     declared = None if classes is None else check_classes(classes)
-    rows = _stack(frame, item, label, name) if wide else _long(frame, item, str(label), annotator, name)
+    rows = (
+        _stack(frame, item, label, name)
+        if wide
+        else _long(frame, item, str(label), annotator, name)
+    )
     labels, n_gaps = _tally(rows, missing, wide, name)
     numbers, order = _number_labels(rows, labels, declared, unknown)
     if not numbers:
@@ -86,7 +93,12 @@ def value_of_label(values: Mapping[Any, float]) -> nw.Expr:
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     """Return declared classes as a tuple after checking that they are distinct and at least two."""
     declared = tuple(classes)
-    if isinstance(classes, str) or len(declared) < 2 or len(set(declared)) < len(declared) or None in declared:
+    if (
+        isinstance(classes, str)
+        or len(declared) < 2
+        or len(set(declared)) < len(declared)
+        or None in declared
+    ):
         raise ValueError(f"`classes` must be at least two distinct labels, got {classes!r}.")
     return declared
 
@@ -107,7 +119,9 @@ def _stack(frame: Frame, item: str, columns: Sequence[str], name: str) -> _Rows:
         picked.select("item", value.alias("label"), nw.lit(places[place]).alias("annotator"))
         for place, value in labels.items()
     ]
-    return _Rows(nw.concat(parts), {"item": item, "label": ", ".join(columns), "annotator": ""}, len(parts))
+    return _Rows(
+        nw.concat(parts), {"item": item, "label": ", ".join(columns), "annotator": ""}, len(parts)
+    )
 
 
 def _of_one_type(frame: Frame, places: Mapping[str, str]) -> dict[str, nw.Expr]:
@@ -125,13 +139,19 @@ def _of_one_type(frame: Frame, places: Mapping[str, str]) -> dict[str, nw.Expr]:
 
 
 def _gap(rows: _Rows) -> nw.Expr:
-    return nw.any_horizontal(*(nw.col(column).is_null() for column in rows.names), ignore_nulls=False)
+    return nw.any_horizontal(
+        *(nw.col(column).is_null() for column in rows.names), ignore_nulls=False
+    )
 
 
-def _tally(rows: _Rows, missing: str, label_may_miss: bool, name: str) -> tuple[dict[Any, int], int]:
+def _tally(
+    rows: _Rows, missing: str, label_may_miss: bool, name: str
+) -> tuple[dict[Any, int], int]:
     """Count the complete rows of each label, and the rows with a gap, which are refused unless asked for."""
     flags = {f"no_{column}": nw.col(column).is_null() for column in rows.names}
-    groups = rows.frame.with_columns(**flags).group_by("label", *flags).agg(nw.len().alias("n_rows"))
+    groups = (
+        rows.frame.with_columns(**flags).group_by("label", *flags).agg(nw.len().alias("n_rows"))
+    )
     found = collect_rows(groups)
     n_rows = sum(group["n_rows"] for group in found)
     if n_rows == 0:
@@ -142,7 +162,9 @@ def _tally(rows: _Rows, missing: str, label_may_miss: bool, name: str) -> tuple[
             extent = f"{n_gaps // rows.repeats} of {n_rows // rows.repeats} rows"
             _refuse_gaps(rows.frame, column, f"{title!r} of `{name}`", extent)
     complete = [group for group in found if not any(group[flag] for flag in flags)]
-    return {group["label"]: group["n_rows"] for group in complete}, n_rows - sum(group["n_rows"] for group in complete)
+    return {group["label"]: group["n_rows"] for group in complete}, n_rows - sum(
+        group["n_rows"] for group in complete
+    )
 
 
 def _refuse_gaps(frame: Frame, column: str, title: str, extent: str) -> None:
@@ -161,7 +183,9 @@ def _number_labels(
     """Return the class number of each known label and the classes."""
     strange = [value for value in labels if not isinstance(value, (str, int, float, date))]
     if strange:
-        raise ValueError(f"`label` must hold text, integers, floats, booleans or dates, got {quote(strange)}.")
+        raise ValueError(
+            f"`label` must hold text, integers, floats, booleans or dates, got {quote(strange)}."
+        )
     if declared is None:
         found = sort_values(list(labels))
         if len(found) < 2:
@@ -169,7 +193,9 @@ def _number_labels(
                 f"`classes` must be declared when a table has fewer than two different labels, got {quote(found)}."
             )
         whole = all(isinstance(value, float) and value.is_integer() for value in found)
-        return {value: i for i, value in enumerate(found)}, tuple(map(int, found) if whole else found)
+        return {value: i for i, value in enumerate(found)}, tuple(
+            map(int, found) if whole else found
+        )
     numbers = {label: i for i, label in enumerate(declared)}
     strangers = sort_values([value for value in labels if value not in numbers])
     if strangers and unknown == "error":

@@ -10,10 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocal._base.validation import SUM_TOLERANCE
-from hocal.annotations.tables import Frame, collect, collect_rows, column_values, examples, pick, quote, total
+from hocal.annotations.tables import (
+    Frame,
+    collect,
+    collect_rows,
+    column_values,
+    examples,
+    pick,
+    quote,
+    total,
+)
 from hocal.cells.partitions import Partition, TopLabelPartition, UniformPartition
 
-__all__ = ["Predictions", "check_one_row_an_item", "read_predictions", "sum_in_falling_order", "with_rank"]
+__all__ = [
+    "Predictions",
+    "check_one_row_an_item",
+    "read_predictions",
+    "sum_in_falling_order",
+    "with_rank",
+]
 
 _UNIT = 2.0**32  # as in hocal.cells.statistics: a prediction is summed in units of 2**-32
 
@@ -29,7 +44,12 @@ class Predictions(NamedTuple):
 
 
 def read_predictions(
-    frame: Frame, *, item: str, probability_columns: Sequence[str], partition: Partition, cell: str | None
+    frame: Frame,
+    *,
+    item: str,
+    probability_columns: Sequence[str],
+    partition: Partition,
+    cell: str | None,
 ) -> Predictions:
     """Check predictions as `check_simplex` does and add the cell of each item, without moving the table."""
     titles = {f"p_{j}": column for j, column in enumerate(probability_columns)}
@@ -38,8 +58,12 @@ def read_predictions(
     schema = picked.collect_schema()
     for place, title in {**titles, **given}.items():
         if not schema[place].is_numeric():
-            raise ValueError(f"Column {title!r} of `probabilities` must hold numbers, got {schema[place]}.")
-    numbers = picked.select("item", *(nw.col(place).cast(nw.Float64) for place in [*titles, *given]))
+            raise ValueError(
+                f"Column {title!r} of `probabilities` must hold numbers, got {schema[place]}."
+            )
+    numbers = picked.select(
+        "item", *(nw.col(place).cast(nw.Float64) for place in [*titles, *given])
+    )
     n_items = _check_rows(numbers, {"item": item, **titles, **given}, partition.n_cells_)
     return Predictions(_with_cells(numbers, list(titles), partition, cell), list(titles), n_items)
 
@@ -47,22 +71,33 @@ def read_predictions(
 def sum_in_falling_order(predictions: Predictions, n_cells: int) -> IntArray:
     """Sum each cell's predictions in falling order, in units of 2**-32, (n_cells, n_classes)."""
     columns = predictions.columns
-    ordered = predictions.frame.select("cell", nw.list(*columns).list.sort(descending=True).alias("falling"))
+    ordered = predictions.frame.select(
+        "cell", nw.list(*columns).list.sort(descending=True).alias("falling")
+    )
     falling = {place: nw.col("falling").list.get(rank) for rank, place in enumerate(columns)}
-    units = ordered.select("cell", **{place: (p * _UNIT).floor().cast(nw.Int64) for place, p in falling.items()})
+    units = ordered.select(
+        "cell", **{place: (p * _UNIT).floor().cast(nw.Int64) for place, p in falling.items()}
+    )
     sums = units.group_by("cell").agg(*(nw.col(place).sum() for place in columns))
     # DuckDB adds 64-bit integers as 128-bit ones, which would leave it as decimal numbers.
     held = collect(sums.select("cell", *(nw.col(place).cast(nw.Int64) for place in columns)))
     result = np.zeros((n_cells, len(columns)), dtype=np.int64)
-    result[column_values(held["cell"])] = np.column_stack([column_values(held[place]) for place in columns])
+    result[column_values(held["cell"])] = np.column_stack(
+        [column_values(held[place]) for place in columns]
+    )
     return result
 
 
 def with_rank(frame: Frame, columns: Sequence[str]) -> Frame:
     """Replace the probabilities by the rank of the class number in `code`, from 0; ties keep the order of classes."""
     rest = [name for name in frame.collect_schema().names() if name not in columns]
-    code, own, zero = nw.col("code"), nw.col("own"), nw.lit(0.0)
-    choices = (nw.when(code == float(j)).then(nw.col(column)).otherwise(zero) for j, column in enumerate(columns))
+    code = nw.col("code")
+    own = nw.col("own")
+    zero = nw.lit(0.0)
+    choices = (
+        nw.when(code == float(j)).then(nw.col(column)).otherwise(zero)
+        for j, column in enumerate(columns)
+    )
     ahead = (
         nw.when((nw.col(column) > own) | ((nw.col(column) == own) & (code > float(j))))
         .then(nw.lit(1.0))
@@ -74,7 +109,11 @@ def with_rank(frame: Frame, columns: Sequence[str]) -> Frame:
 
 def check_one_row_an_item(predictions: Predictions, item: str) -> None:
     """Refuse items that have several predictions."""
-    repeated = predictions.frame.group_by("item").agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
+    repeated = (
+        predictions.frame.group_by("item")
+        .agg(nw.len().alias("n_rows"))
+        .filter(nw.col("n_rows") > 1)
+    )
     count, rows = examples(repeated, "item")
     if count:
         raise ValueError(
@@ -87,7 +126,9 @@ def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
     """Refuse gaps, values that are no label distribution, and cells that are none; return the number of rows."""
     places = [place for place in titles if place.startswith("p_")]
     wrong = {
-        "gap": nw.any_horizontal(*(nw.col(place).is_null() for place in titles), ignore_nulls=False),
+        "gap": nw.any_horizontal(
+            *(nw.col(place).is_null() for place in titles), ignore_nulls=False
+        ),
         "negative": nw.any_horizontal(*(nw.col(place) < 0 for place in places), ignore_nulls=True),
         # An infinite sum, too, is not within the tolerance.
         "sum": ~((total(nw.col(place) for place in places) - 1).abs() <= SUM_TOLERANCE),
@@ -96,7 +137,11 @@ def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
         value = nw.col("cell")
         wrong["no_cell"] = ~((value >= 0) & (value < n_cells) & (value == value.floor()))
     flagged = frame.with_columns(**{name: flag.fill_null(False) for name, flag in wrong.items()})
-    found = collect(flagged.select(nw.len().alias("n_rows"), *(nw.col(name).cast(nw.Int64).sum() for name in wrong)))
+    found = collect(
+        flagged.select(
+            nw.len().alias("n_rows"), *(nw.col(name).cast(nw.Int64).sum() for name in wrong)
+        )
+    )
     n_rows = int(found["n_rows"][0])
     if n_rows == 0:
         raise ValueError("`probabilities` must have at least one row.")
@@ -107,7 +152,9 @@ def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
     return n_rows
 
 
-def _refuse(kind: str, row: dict[str, Any], titles: dict[str, str], extent: str, n_cells: int) -> None:
+def _refuse(
+    kind: str, row: dict[str, Any], titles: dict[str, str], extent: str, n_cells: int
+) -> None:
     """Raise the ValueError for a wrong row."""
     p = {place: row[place] for place in titles if place.startswith("p_")}
     where = f"for item {row['item']!r}, and such values {extent}"
@@ -138,7 +185,9 @@ def _with_cells(frame: Frame, columns: list[str], partition: Partition, cell: st
     elif cell is None and isinstance(partition, TopLabelPartition):
         highest = frame.with_columns(nw.max_horizontal(*columns).alias("highest"))
         places = (
-            nw.when(nw.col(column) == nw.col("highest")).then(nw.lit(float(j))).otherwise(nw.lit(float(len(columns))))
+            nw.when(nw.col(column) == nw.col("highest"))
+            .then(nw.lit(float(j)))
+            .otherwise(nw.lit(float(len(columns))))
             for j, column in enumerate(columns)
         )
         top = nw.min_horizontal(*places)  # a tie goes to the first class

@@ -32,7 +32,8 @@ __all__ = [
 
 Frame: TypeAlias = "nw.LazyFrame[Any]"
 
-_SPARSEST = 2  # possible integers for each that is held, up to which a table of them all is worth its memory
+# possible integers for each that is held, up to which a table of them all is worth its memory
+_SPARSEST = 2
 
 
 def open_table(table: Any, name: str = "table") -> Frame:
@@ -61,7 +62,9 @@ def open_tables(first: Any, second: Any, names: tuple[str, str]) -> tuple[Frame,
             f"`{names[0]}` and `{names[1]}` must be held by the same engine, got {engines[0].name.lower()} and "
             f"{engines[1].name.lower()}. Load both tables with one of them."
         )
-    return open_table(nw.from_native(first).to_arrow()), open_table(nw.from_native(second).to_arrow())
+    return open_table(nw.from_native(first).to_arrow()), open_table(
+        nw.from_native(second).to_arrow()
+    )
 
 
 def is_in_memory(table: Any) -> bool:
@@ -75,9 +78,13 @@ def with_one_key(first: Frame, second: Frame, name: str) -> tuple[Frame, Frame]:
     if kinds[0] == kinds[1]:
         return first, second
     if not all(kind.is_numeric() for kind in kinds):
-        raise ValueError(f"Column {name!r} must have the same type in both tables, got {kinds[0]} and {kinds[1]}.")
+        raise ValueError(
+            f"Column {name!r} must have the same type in both tables, got {kinds[0]} and {kinds[1]}."
+        )
     common = nw.Int64() if all(kind.is_integer() for kind in kinds) else nw.Float64()
-    return first.with_columns(nw.col("item").cast(common)), second.with_columns(nw.col("item").cast(common))
+    return first.with_columns(nw.col("item").cast(common)), second.with_columns(
+        nw.col("item").cast(common)
+    )
 
 
 def pick(frame: Frame, columns: Mapping[str, str], name: str = "table") -> Frame:
@@ -86,8 +93,12 @@ def pick(frame: Frame, columns: Mapping[str, str], name: str = "table") -> Frame
     absent = [old for old in columns.values() if old not in schema]
     if absent:
         there = ", ".join(map(repr, schema))
-        raise ValueError(f"`{name}` must have the column {absent[0]!r}, which is not among its columns: {there}.")
-    categories = [old for old in columns.values() if isinstance(schema[old], (nw.Categorical, nw.Enum))]
+        raise ValueError(
+            f"`{name}` must have the column {absent[0]!r}, which is not among its columns: {there}."
+        )
+    categories = [
+        old for old in columns.values() if isinstance(schema[old], (nw.Categorical, nw.Enum))
+    ]
     if categories:
         frame = _decode_categories(frame, categories)
         schema = frame.collect_schema()
@@ -107,7 +118,10 @@ def collect(frame: Frame) -> nw.DataFrame[Any]:
 def collect_rows(frame: Frame) -> list[dict[str, Any]]:
     """Bring a few rows into memory as Python values."""
     return [
-        {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+        {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in row.items()
+        }
         for row in collect(frame).rows(named=True)
     ]
 
@@ -120,10 +134,12 @@ def count_rows(frame: Frame) -> int:
 def column_values(column: nw.Series[Any]) -> NDArray[Any]:
     """Return a column without nulls as an array that is the same for every engine.
 
-    Integers become int64, and so do floats that are all whole, since pandas keeps integers with gaps as
-    floats; booleans stay, and everything else becomes an array of Python objects.
+    Integers become int64, and so do floats that are all whole, since pandas keeps integers with
+    gaps as floats; booleans stay, and everything else becomes an array of Python objects.
     """
-    numeric = isinstance(column.dtype, (nw.Boolean, nw.Float64, nw.Float32)) or column.dtype.is_integer()
+    numeric = (
+        isinstance(column.dtype, (nw.Boolean, nw.Float64, nw.Float32)) or column.dtype.is_integer()
+    )
     values = column.to_numpy() if numeric else np.empty(0, dtype=object)
     if values.dtype.kind == "f":
         whole = bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())
@@ -138,10 +154,19 @@ def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if values.dtype == object:
         ordered = sort_values(list(dict.fromkeys(values)))
         place = {value: i for i, value in enumerate(ordered)}
-        return _objects(ordered), np.fromiter(map(place.__getitem__, values), dtype=np.intp, count=len(values))
-    low, high = (int(values.min()), int(values.max())) if values.dtype == np.int64 and len(values) else (0, 2**63)
-    if high - low < _SPARSEST * len(values):  # a table of what occurs, several times faster than sorting
-        present, steps = np.zeros(high - low + 1, dtype=bool), values - low
+        return _objects(ordered), np.fromiter(
+            map(place.__getitem__, values), dtype=np.intp, count=len(values)
+        )
+    low, high = (
+        (int(values.min()), int(values.max()))
+        if values.dtype == np.int64 and len(values)
+        else (0, 2**63)
+    )
+    if high - low < _SPARSEST * len(
+        values
+    ):  # a table of what occurs, several times faster than sorting
+        present = np.zeros(high - low + 1, dtype=bool)
+        steps = values - low
         present[steps] = True
         return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[steps]
     return np.unique(values, return_inverse=True)
@@ -162,7 +187,9 @@ def sort_values(values: Sequence[Any]) -> list[Any]:
     return ordered
 
 
-def total(terms: Iterable[nw.Expr], combine: Callable[[nw.Expr, nw.Expr], nw.Expr] = nw.Expr.__add__) -> nw.Expr:
+def total(
+    terms: Iterable[nw.Expr], combine: Callable[[nw.Expr, nw.Expr], nw.Expr] = nw.Expr.__add__
+) -> nw.Expr:
     """Combine many expressions as a balanced tree, since engines limit how deep an expression may nest."""
     level = list(terms)
     while len(level) > 1:
@@ -175,7 +202,9 @@ def examples(frame: Frame, *columns: str) -> tuple[int, list[tuple[Any, ...]]]:
     """Return how many distinct rows there are and the first three in sorted order."""
     groups = frame.group_by(*columns).agg(nw.len().alias("n_rows")).select(*columns)
     schema = groups.collect_schema()
-    if any(isinstance(schema[column], nw.Object) for column in columns):  # in memory, perhaps of mixed types
+    if any(
+        isinstance(schema[column], nw.Object) for column in columns
+    ):  # in memory, perhaps of mixed types
         held = sort_values([tuple(row.values()) for row in collect_rows(groups)])
         return len(held), held[:3]
     rows = [tuple(row.values()) for row in collect_rows(groups.sort(*columns).head(4))]
@@ -184,7 +213,9 @@ def examples(frame: Frame, *columns: str) -> tuple[int, list[tuple[Any, ...]]]:
 
 def quote(values: Sequence[Any], count: int | None = None) -> str:
     """Quote a few values for an error message, with dots when there are more."""
-    return enumerate_few([repr(value) for value in values[:4]], len(values) if count is None else count)
+    return enumerate_few(
+        [repr(value) for value in values[:4]], len(values) if count is None else count
+    )
 
 
 def enumerate_few(texts: Sequence[str], count: int) -> str:
@@ -200,7 +231,9 @@ def _check_connection(frames: Sequence[Frame], names: tuple[str, str]) -> None:
         try:
             frames[0].to_native().cross(frames[1].to_native())
         except duckdb.InvalidInputException as error:
-            raise ValueError(f"`{names[0]}` and `{names[1]}` must come from one DuckDB connection. {error}") from error
+            raise ValueError(
+                f"`{names[0]}` and `{names[1]}` must come from one DuckDB connection. {error}"
+            ) from error
 
 
 def _with_nulls(column: str, dtype: Any) -> nw.Expr:
@@ -216,7 +249,8 @@ def _decode_categories(frame: Frame, columns: Sequence[str]) -> Frame:
         return open_table(native.assign(**plain))
     if frame.implementation.is_pyarrow():
         for name in columns:
-            place, column = native.column_names.index(name), native[name]
+            place = native.column_names.index(name)
+            column = native[name]
             native = native.set_column(place, name, column.cast(column.type.value_type))
         return open_table(native)
     return frame.with_columns(*(nw.col(name).cast(nw.String) for name in columns))
@@ -249,9 +283,15 @@ def _number_text(column: nw.Series[Any]) -> tuple[NDArray[Any], NDArray[np.intp]
     from pyarrow.compute import array_sort_indices
 
     held = column.to_native() if column.implementation.is_pyarrow() else column.to_arrow()
-    text = held.cast(pa.large_string())  # chunks of over 2 GB in all can only be put together as these
-    encoded = (text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text).dictionary_encode()
-    order = array_sort_indices(encoded.dictionary).to_numpy()  # by UTF-8, which is the order of Python's characters
+    text = held.cast(
+        pa.large_string()
+    )  # chunks of over 2 GB in all can only be put together as these
+    encoded = (
+        text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    ).dictionary_encode()
+    order = array_sort_indices(
+        encoded.dictionary
+    ).to_numpy()  # by UTF-8, which is the order of Python's characters
     texts = encoded.dictionary.to_numpy(zero_copy_only=False)
     return texts[order], np.argsort(order)[encoded.indices.to_numpy()]
 

@@ -2,7 +2,12 @@
 
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
-from hocal.calibration.evaluation import CalibrationError, aleatoric_error, calibration_error, coverage
+from hocal.calibration.evaluation import (
+    CalibrationError,
+    aleatoric_error,
+    calibration_error,
+    coverage,
+)
 from hocal.calibration.persistence import load, read_notes, save
 
 __all__ = [

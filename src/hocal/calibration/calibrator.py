@@ -12,7 +12,13 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from hocal._base.notebook import FittedInNotebooks, fitted_table
-from hocal._base.validation import check_choice, check_counts, check_integer, check_same_length, check_simplex
+from hocal._base.validation import (
+    check_choice,
+    check_counts,
+    check_integer,
+    check_same_length,
+    check_simplex,
+)
 from hocal.calibration.deconvolution import deconvolve
 from hocal.calibration.empirical import borrow, empirical_mixtures
 from hocal.calibration.evaluation import CalibrationError, calibration_error
@@ -43,19 +49,20 @@ Cells = NDArray[np.intp]
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     """Turn predictions and a few labels an item into mixtures that tell disagreement from ignorance.
 
-    Items are sorted into cells by their prediction. For each cell the distribution of the true label
-    distributions is estimated from the labels of its calibration items; items with the same prediction
-    share it. Labels of one item must be independent of each other given the item.
+    Items are sorted into cells by their prediction. For each cell the distribution of the true
+    label distributions is estimated from the labels of its calibration items; items with the same
+    prediction share it. Labels of one item must be independent of each other given the item.
 
     Parameters
     ----------
     partition : Partition or callable, optional
         How predictions are sorted into cells; ten slices for each top label by default.
     method : {"deconvolved", "empirical"}
-        "deconvolved" estimates the mixture that generated the labels and uses every label of every item.
-        "empirical" is the paper's method: the histogram of k-snapshots itself, which sees too little
-        disagreement when labels are few. Where all items have one label, neither can know: the first then
-        reports what its prior guesses, the second none; the certificate says that nothing is certain.
+        "deconvolved" estimates the mixture that generated the labels and uses every label of every
+        item. "empirical" is the paper's method: the histogram of k-snapshots itself, which sees too
+        little disagreement when labels are few. Where all items have one label, neither can know:
+        the first then reports what its prior guesses, the second none; the certificate says that
+        nothing is certain.
     k : int, optional
         Snapshot size for "empirical"; the smallest number of labels of an item by default.
     thinning : {"exact", "draw"}
@@ -72,15 +79,18 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     statistics_ : CellStatistics
         All that the fit used of the data.
     cell_mixtures_ : Mixtures
-        One mixture a cell; for "deconvolved", of label distributions in order of falling prediction.
+        One mixture a cell; for "deconvolved", of label distributions in order of falling
+        prediction.
     source_ : ndarray of str of shape (n_cells,)
         "cell" where a cell has items of its own, else "neighbours" or "pool".
     diagnostics_ : dict
-        How the fit went: the snapshot size, or the amount of shrinkage and the convergence of the solver.
+        How the fit went: the snapshot size, or the amount of shrinkage and the convergence of the
+        solver.
 
     Examples
     --------
-    A model says 50% for all. Two people agree half of the time on the first items, always on the others.
+    A model says 50% for all. Two people agree half of the time on the first items, always on the
+    others.
 
     >>> import hocal
     >>> p, calibrator = [[0.5, 0.5]] * 400, hocal.SnapshotCalibrator()
@@ -116,27 +126,35 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     def fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
         """Calibrate on predictions (n_items, n_classes) and label counts of the same shape, dense or sparse.
 
-        The model must not have been trained on these items. `cells` goes with a PrecomputedPartition.
+        The model must not have been trained on these items. `cells` goes with a
+        PrecomputedPartition.
         """
         p = _check_predictions(probabilities)
         self.partition_ = clone(as_partition(self.partition)).fit(p)
         return self._fit(self._count(p, counts, cells))
 
-    def partial_fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None
+    ) -> Self:
         """Add items to those seen before; the result is the same as fitting on all at once.
 
-        A partition that learns from predictions (quantiles, k-means) learns from the first batch only.
+        A partition that learns from predictions (quantiles, k-means) learns from the first batch
+        only.
         """
         if not hasattr(self, "statistics_"):
             return self.fit(probabilities, counts, cells=cells)
-        return self._fit(self.statistics_ + self._count(_check_predictions(probabilities), counts, cells))
+        return self._fit(
+            self.statistics_ + self._count(_check_predictions(probabilities), counts, cells)
+        )
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
         """Calibrate from statistics that were gathered elsewhere, with this calibrator's partition."""
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
         return self._fit(statistics)
 
-    def predict_mixture(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Mixtures:
+    def predict_mixture(
+        self, probabilities: ArrayLike, *, cells: ArrayLike | None = None
+    ) -> Mixtures:
         """Return the calibrated mixture of each item, in class order."""
         p, where = self._locate(probabilities, cells)
         if self.method == "empirical":
@@ -164,7 +182,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         cells: ArrayLike | None = None,
     ) -> Decomposition:
         """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        if isinstance(entropy, Custom):  # may treat classes differently, so it needs them in their order
+        if isinstance(
+            entropy, Custom
+        ):  # may treat classes differently, so it needs them in their order
             mixtures = self.predict_mixture(probabilities, cells=cells)
         else:
             _, where = self._locate(probabilities, cells)
@@ -180,7 +200,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         cells: ArrayLike | None = None,
     ) -> PredictionSets:
         """Return a set of label distributions with the given mass for each item."""
-        return predict_set(self.predict_mixture(probabilities, cells=cells), coverage=coverage, shape=shape)
+        return predict_set(
+            self.predict_mixture(probabilities, cells=cells), coverage=coverage, shape=shape
+        )
 
     def calibration_error(
         self,
@@ -194,8 +216,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     ) -> CalibrationError:
         """Measure calibration on test items, cell by cell; options as in `hocal.calibration_error`.
 
-        For "deconvolved" both sides have the classes in order of falling prediction, so that one mixture a
-        cell suffices however many items there are. "empirical" predicts snapshots, of the k of its fit.
+        For "deconvolved" both sides have the classes in order of falling prediction, so that one
+        mixture a cell suffices however many items there are. "empirical" predicts snapshots, of the
+        k of its fit.
         """
         p, where = self._locate(probabilities, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
@@ -212,7 +235,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             random_state=random_state,
         )
 
-    def certify(self, confidence: float = 0.95, *, simultaneous: bool = False, k: int | None = None) -> Certificate:
+    def certify(
+        self, confidence: float = 0.95, *, simultaneous: bool = False, k: int | None = None
+    ) -> Certificate:
         """Say what the calibration labels prove about each cell; as `hocal.guarantees.certify`."""
         self._check_fitted()
         return certificates.certify(
@@ -230,7 +255,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         if not hasattr(self, "cell_mixtures_"):
             return ""
         parts = decompose(self.cell_mixtures_, panel_size=self.panel_size)
-        return fitted_table(self.statistics_, parts.as_dict(), n_borrowed=int((self.source_ != "cell").sum()))
+        return fitted_table(
+            self.statistics_, parts.as_dict(), n_borrowed=int((self.source_ != "cell").sum())
+        )
 
     def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
         where = self.partition_.assign(p, cells)
@@ -246,19 +273,29 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.statistics_ = statistics
         return self
 
-    def _fit_empirical(self, statistics: CellStatistics) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
+    def _fit_empirical(
+        self, statistics: CellStatistics
+    ) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
         smallest = statistics.smallest_total
         why = "It is the smallest number of labels of an item."
-        k = smallest if self.k is None else check_integer(self.k, "k", minimum=1, maximum=smallest, why=why)
+        k = (
+            smallest
+            if self.k is None
+            else check_integer(self.k, "k", minimum=1, maximum=smallest, why=why)
+        )
         source = borrow(statistics.n_items > 0, statistics.layout)
         mixtures = empirical_mixtures(
             statistics.observed, source, k, thinning=self.thinning, random_state=self.random_state
         )
         return mixtures, _source_names(source), {"k": k}
 
-    def _fit_deconvolved(self, statistics: CellStatistics) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
+    def _fit_deconvolved(
+        self, statistics: CellStatistics
+    ) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
         cells, counts, multiplicity = statistics.aligned
-        with threadpool_limits(1, user_api="blas"):  # threads on matrices this small cost more than they bring
+        with threadpool_limits(
+            1, user_api="blas"
+        ):  # threads on matrices this small cost more than they bring
             fit = deconvolve(
                 counts,
                 cells,
@@ -269,7 +306,11 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             )
         n_cells = len(fit.weights)
         mixtures = Mixtures._regular(fit.atoms, fit.weights.reshape(-1), n_cells)
-        return mixtures, fit.source, {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
+        return (
+            mixtures,
+            fit.source,
+            {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations},
+        )
 
     def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Cells]:
         self._check_fitted()
@@ -278,13 +319,17 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "cell_mixtures_"):
-            raise NotFittedError("This SnapshotCalibrator is not fitted yet. Call fit(probabilities, counts) first.")
+            raise NotFittedError(
+                "This SnapshotCalibrator is not fitted yet. Call fit(probabilities, counts) first."
+            )
 
 
 def _check_predictions(probabilities: Any, n_classes: int | None = None) -> Array:
     """Return one label distribution an item; refuse what is one step away from it with a way out."""
     if isinstance(probabilities, Mixtures):
-        raise ValueError("`probabilities` must be label distributions, got Mixtures. Pass their mean().")
+        raise ValueError(
+            "`probabilities` must be label distributions, got Mixtures. Pass their mean()."
+        )
     if np.ndim(probabilities) == 3:
         raise ValueError(
             f"`probabilities` must have shape (n_items, n_classes), got {np.shape(probabilities)}. "
@@ -301,9 +346,16 @@ def _source_names(source: Cells) -> NDArray[np.str_]:
 def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:
     """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
     if not hasattr(partition, "n_cells_"):
-        if hasattr(partition, "random_state") or type(partition).__name__ in ("QuantilePartition", "LevelSetPartition"):
-            raise ValueError("`partition` must be fitted before fit_statistics when it learns from predictions.")
-        partition = clone(partition).fit(np.full((1, statistics.n_classes), 1 / statistics.n_classes))
+        if hasattr(partition, "random_state") or type(partition).__name__ in (
+            "QuantilePartition",
+            "LevelSetPartition",
+        ):
+            raise ValueError(
+                "`partition` must be fitted before fit_statistics when it learns from predictions."
+            )
+        partition = clone(partition).fit(
+            np.full((1, statistics.n_classes), 1 / statistics.n_classes)
+        )
     same = partition.n_classes_ == statistics.n_classes and all(
         map(np.array_equal, partition.layout_, statistics.layout)
     )

@@ -44,26 +44,30 @@ __all__ = ["HigherOrderCalibratedClassifier"]
 
 Array = NDArray[np.float64]
 
-_CROSS_FITTED = "The final model behaves like the models of the folds, whose predictions were calibrated."
+_CROSS_FITTED = (
+    "The final model behaves like the models of the folds, whose predictions were calibrated."
+)
 
 
 class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEstimator):
     """Classify, and tell what people disagree about from what the model does not know.
 
-    Wraps a classifier and calibrates it with a `SnapshotCalibrator`. No item calibrates a model that was
-    trained on it: a `FrozenEstimator` is taken as it is and all items calibrate it, any other estimator is
-    trained and calibrated by cross-validation. Then the predictions of the folds' models on the items they
-    have not seen are calibrated, and the estimator used for new items is trained on all of them.
+    Wraps a classifier and calibrates it with a `SnapshotCalibrator`. No item calibrates a model
+    that was trained on it: a `FrozenEstimator` is taken as it is and all items calibrate it, any
+    other estimator is trained and calibrated by cross-validation. Then the predictions of the
+    folds' models on the items they have not seen are calibrated, and the estimator used for new
+    items is trained on all of them.
 
-    An estimator is trained on every label: an item is repeated once for each class it has labels for, with
-    their number as sample weight. One that takes no sample weights (a Pipeline: whose last step takes none)
-    is trained on each item's most frequent label, ties going to the first class.
+    An estimator is trained on every label: an item is repeated once for each class it has labels
+    for, with their number as sample weight. One that takes no sample weights (a Pipeline: whose
+    last step takes none) is trained on each item's most frequent label, ties going to the first
+    class.
 
     Parameters
     ----------
     estimator : classifier with predict_proba, optional
-        The model; ``LogisticRegression()`` by default. Wrap a model that was trained on other data in
-        ``sklearn.frozen.FrozenEstimator``. Put preprocessing inside, as a Pipeline, to have it
+        The model; ``LogisticRegression()`` by default. Wrap a model that was trained on other data
+        in ``sklearn.frozen.FrozenEstimator``. Put preprocessing inside, as a Pipeline, to have it
         cross-validated too.
     partition : Partition or callable, optional
         How predictions are sorted into cells; ten slices for each top label by default.
@@ -74,9 +78,10 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     panel_size : int, optional
         Report aleatoric uncertainty as a panel of this many annotators would show it.
     cv : int, splitter or iterable of (train, test), optional
-        How items are held out; 5 folds by default. A number of folds is stratified by each item's most
-        frequent label. A splitter sees that label as `y`, and may hold out each item at most once; items
-        it never holds out train the model and calibrate nothing. Unused with a frozen estimator.
+        How items are held out; 5 folds by default. A number of folds is stratified by each item's
+        most frequent label. A splitter sees that label as `y`, and may hold out each item at most
+        once; items it never holds out train the model and calibrate nothing. Unused with a frozen
+        estimator.
     random_state : int, Generator or None
         Shuffles the items before they are dealt to a number of folds; None keeps their order.
 
@@ -95,14 +100,15 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     Notes
     -----
-    The guarantees of the calibrator hold for a frozen estimator that was trained on other items. With
-    cross-validation they are about the models of the folds; that the final model, which has seen more items,
-    behaves like them is an assumption.
-    Items that belong together (frames of a video, say) need a group splitter as `cv`.
+    The guarantees of the calibrator hold for a frozen estimator that was trained on other items.
+    With cross-validation they are about the models of the folds; that the final model, which has
+    seen more items, behaves like them is an assumption. Items that belong together (frames of a
+    video, say) need a group splitter as `cv`.
 
     This is no transformer, so `set_output` does not concern it: probabilities are numpy arrays, and
-    ``decompose(X).to_frame()`` is a dataframe. scikit-learn's probability metrics (log_loss and others)
-    expect the columns in sorted order of the labels; `classes` given to `fit` are kept as given.
+    ``decompose(X).to_frame()`` is a dataframe. scikit-learn's probability metrics (log_loss and
+    others) expect the columns in sorted order of the labels; `classes` given to `fit` are kept as
+    given.
 
     Examples
     --------
@@ -153,21 +159,23 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         y : array or sparse matrix of shape (n_items, n_classes), or (n_items,)
             Label counts of each item, or one label an item.
         classes : array of shape (n_classes,), optional
-            The labels that the columns of counts stand for: by default those of a frozen estimator, else the
-            columns' names in a dataframe, else 0, 1, 2, ... With one label an item: all labels there are, if some
-            may not occur.
+            The labels that the columns of counts stand for: by default those of a frozen estimator,
+            else the columns' names in a dataframe, else 0, 1, 2, ... With one label an item: all
+            labels there are, if some may not occur.
         **params : dict
-            Passed to the estimator's `fit`, with items selected and repeated like those of X; sample
-            weights multiply the label counts there and do not enter the calibration. `groups` goes to the
-            splitter. With metadata routing enabled, each goes where it is requested. Unused with a
-            frozen estimator.
+            Passed to the estimator's `fit`, with items selected and repeated like those of X;
+            sample weights multiply the label counts there and do not enter the calibration.
+            `groups` goes to the splitter. With metadata routing enabled, each goes where it is
+            requested. Unused with a frozen estimator.
 
         Returns
         -------
         self : HigherOrderCalibratedClassifier
             Fitted.
         """
-        estimator, calibrator, X = self._base_estimator(), self._calibrator(), indexable(X)[0]
+        estimator = self._base_estimator()
+        calibrator = self._calibrator()
+        X = indexable(X)[0]
         labels = read_labels(y, classes, frozen_classes(estimator))
         items = np.arange(labels.counts.shape[0])
         check_same_length(X, items, ("X", "counts" if holds_counts(y) else "y"))
@@ -180,7 +188,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
             model = train(estimator, X, labels, items, to_fit)
             items, p = out_of_fold(estimator, X, labels, self._splits(X, labels, to_split), to_fit)
         self.calibrator_ = calibrator.fit(p, labels.counts[items])
-        self.estimator_, self.classes_ = model, labels.classes
+        self.estimator_ = model
+        self.classes_ = labels.classes
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -246,11 +255,17 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     def get_metadata_routing(self) -> MetadataRouter:
         """Return where metadata given to `fit` goes: to the estimator's `fit` and the splitter's `split`."""
         router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self._base_estimator(), method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-        return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        router.add(
+            estimator=self._base_estimator(),
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        return router.add(
+            splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split")
+        )
 
     def __sklearn_tags__(self) -> Any:
-        tags, base = super().__sklearn_tags__(), get_tags(self._base_estimator())
+        tags = super().__sklearn_tags__()
+        base = get_tags(self._base_estimator())
         tags.input_tags = base.input_tags  # X is the estimator's business
         tags.classifier_tags = base.classifier_tags or tags.classifier_tags
         return tags
@@ -273,7 +288,9 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
                 f"`partition` must compute cells from predictions, got {self.partition!r}. "
                 "Use SnapshotCalibrator, which takes cells=, on the classifier's predictions."
             )
-        return SnapshotCalibrator(self.partition, method=self.method, k=self.k, panel_size=self.panel_size)
+        return SnapshotCalibrator(
+            self.partition, method=self.method, k=self.k, panel_size=self.panel_size
+        )
 
     def _fitted_html(self) -> str:
         return self.calibrator_._fitted_html() if hasattr(self, "calibrator_") else ""
@@ -296,7 +313,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Split]:
         """Return training and held-out items of each fold."""
-        items, most = np.arange(labels.counts.shape[0]), majority(labels.counts)
+        items = np.arange(labels.counts.shape[0])
+        most = majority(labels.counts)
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, str):
             raise ValueError(
@@ -304,7 +322,9 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
                 "Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator."
             )
         if isinstance(cv, Integral):
-            n_folds = check_integer(cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item.")
+            n_folds = check_integer(
+                cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item."
+            )
             cv = PredefinedSplit(deal(most, n_folds, self.random_state))
         folds = check_cv(cv).split(X, labels.classes[most], **options)
         return check_splits([(items[train], items[test]) for train, test in folds], len(items))

@@ -65,7 +65,8 @@ def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -
     names = known if classes is None else _check_classes(classes, known)
     if not holds_counts(y):
         return _read_single_labels(y, names)
-    counts, columns = check_counts(y), _column_names(y)
+    counts = check_counts(y)
+    columns = _column_names(y)
     if names is None:
         names = np.arange(counts.shape[1]) if columns is None else columns
     if counts.shape[1] != len(names):
@@ -74,7 +75,11 @@ def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -
             f"`counts` must have a column for each of the {len(names)} {whose}, got {counts.shape[1]} columns. "
             "Drop items with other labels, or add a column of zeros for a class without labels."
         )
-    if columns is not None and sorted(columns.tolist()) == sorted(map(str, names)) and (columns != names).any():
+    if (
+        columns is not None
+        and sorted(columns.tolist()) == sorted(map(str, names))
+        and (columns != names).any()
+    ):
         raise ValueError(
             f"`counts` must have its columns in the order of the classes, {names.tolist()}, got {columns.tolist()}. "
             "Reorder the columns."
@@ -85,7 +90,11 @@ def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -
 def _column_names(y: Any) -> NDArray[Any] | None:
     """Return the columns of a dataframe that gives them names, None for anything else."""
     columns = list(getattr(y, "columns", []))
-    return np.array(columns) if columns and all(isinstance(column, str) for column in columns) else None
+    return (
+        np.array(columns)
+        if columns and all(isinstance(column, str) for column in columns)
+        else None
+    )
 
 
 def _read_single_labels(y: Any, names: NDArray[Any] | None) -> Labels:
@@ -95,7 +104,9 @@ def _read_single_labels(y: Any, names: NDArray[Any] | None) -> Labels:
         check_classification_targets(labels)
     names = np.unique(labels) if names is None else names
     if len(names) < 2:
-        raise ValueError(f"`y` must hold labels of at least two classes, got one class, {names.tolist()[0]!r}.")
+        raise ValueError(
+            f"`y` must hold labels of at least two classes, got one class, {names.tolist()[0]!r}."
+        )
     return Labels(_count_single(labels, names), names)
 
 
@@ -122,7 +133,9 @@ def _count_single(labels: NDArray[Any], names: NDArray[Any]) -> Counts:
             "Drop such items."
         )
     ones = np.ones(len(codes), dtype=np.int64)
-    return sparse.csr_array((ones, codes, np.arange(len(codes) + 1)), shape=(len(codes), len(names)))
+    return sparse.csr_array(
+        (ones, codes, np.arange(len(codes) + 1)), shape=(len(codes), len(names))
+    )
 
 
 def expand(counts: Counts) -> tuple[Items, Items, Array]:
@@ -158,7 +171,9 @@ def check_splits(splits: list[Split], n_items: int) -> list[Split]:
         )
     for kept, test in splits:
         if len(both := np.intersect1d(kept, test)):
-            raise ValueError(f"`cv` must not train on the items it holds out, got item {both[0]} in both parts.")
+            raise ValueError(
+                f"`cv` must not train on the items it holds out, got item {both[0]} in both parts."
+            )
     return splits
 
 
@@ -178,12 +193,17 @@ def _weight_argument(estimator: Any) -> str | None:
 
 def train(estimator: Any, X: Any, labels: Labels, items: Items, params: dict[str, Any]) -> Any:
     """Return a copy of the estimator trained on the labels of `items`."""
-    counts, argument = labels.counts[items], _weight_argument(estimator)
+    counts = labels.counts[items]
+    argument = _weight_argument(estimator)
     if argument is None:
-        rows, codes, weights = np.arange(len(items)), majority(counts), np.ones(len(items))
+        rows = np.arange(len(items))
+        codes = majority(counts)
+        weights = np.ones(len(items))
     else:
         rows, codes, weights = expand(counts)
-    params = {name: _select(value, items[rows], labels.counts.shape[0]) for name, value in params.items()}
+    params = {
+        name: _select(value, items[rows], labels.counts.shape[0]) for name, value in params.items()
+    }
     if argument is not None and (weights != 1).any():
         params[argument] = weights * np.asarray(params.get(argument, 1.0))
     return clone(estimator).fit(_safe_indexing(X, items[rows]), labels.classes[codes], **params)
@@ -199,7 +219,8 @@ def out_of_fold(
     estimator: Any, X: Any, labels: Labels, splits: Iterable[Split], params: dict[str, Any]
 ) -> tuple[Items, Array]:
     """Return the items that are held out and, for each, the prediction of a model that has not seen it."""
-    items, predictions = [], []
+    items = []
+    predictions = []
     for kept, held_out in splits:
         model = train(estimator, X, labels, kept, params)
         items.append(held_out)

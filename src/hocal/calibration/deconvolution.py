@@ -3,12 +3,14 @@
 Everything happens over ranks: each item's classes are in order of falling predicted probability.
 
 1. The pool: nonparametric maximum likelihood of one mixture for all items on a fixed dictionary of label
-   distributions ("atoms") with a weak uniform prior, solved to a duality gap. The prior decides what few
-   labels leave open; what two labels do tell, a tilt in the first rank and in ||p||^2 takes from them alone.
+   distributions ("atoms") with a weak uniform prior, solved to a duality gap. The prior decides
+   what few labels leave open; what two labels do tell, a tilt in the first rank and in ||p||^2
+   takes from them alone.
 2. The cells: each cell's mixture is the pool tilted by exp(theta . phi), phi = (probability of the first
-   rank, square root of the entropy). theta is a regression on what the model predicts in the cell, plus
-   effects of its group, its level and itself. The scale of each of these is chosen by the marginal
-   likelihood of the labels, so a cell with few items leans on its relatives, an empty one on them alone.
+   rank, square root of the entropy). theta is a regression on what the model predicts in the cell,
+   plus effects of its group, its level and itself. The scale of each of these is chosen by the
+   marginal likelihood of the labels, so a cell with few items leans on its relatives, an empty one
+   on them alone.
 3. A cell leaves this family as far as its own labels ask for it: expectation maximisation with the tilted
    pool as a prior of PRIOR_ITEMS items. Large cells thus are free to take any shape.
 4. One common tilt makes the cells agree with the pool on average over the items: fitted alone, small cells
@@ -25,7 +27,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse, special
 
 from hocal._base.validation import Counts, check_cells, check_counts, check_whole
-from hocal.calibration.pool import N_LEADING, Atoms, fit_pool, make_atoms, sample_snapshots, snapshot_likelihood
+from hocal.calibration.pool import (
+    N_LEADING,
+    Atoms,
+    fit_pool,
+    make_atoms,
+    sample_snapshots,
+    snapshot_likelihood,
+)
 from hocal.calibration.tilts import Design, TiltedCells, fit_effects, make_design, penalised_fit
 from hocal.uncertainty.snapshots import compress
 
@@ -47,10 +56,15 @@ class Deconvolution:
     atoms: Array  #: (n_atoms, n_classes), label distributions over ranks, shared by all cells
     weights: Array  #: (n_cells, n_atoms), the mixture of each cell; rows sum to 1
     pool: Array  #: (n_atoms,), the mixture of all items together
-    scales: dict[str, float]  #: spread of each kind of effect, chosen from the data; small is much shrinkage
-    gap: float  #: bound on what the pool's penalised log-likelihood is short of its maximum, in nats an item
+    scales: dict[
+        str, float
+    ]  #: spread of each kind of effect, chosen from the data; small is much shrinkage
+    #: bound on what the pool's penalised log-likelihood is short of its maximum, in nats an item
+    gap: float
     n_iterations: int  #: Newton steps for the pool plus rounds of choosing the scales
-    source: NDArray[np.str_]  #: (n_cells,), "cell", for empty cells "neighbours" (group or level) or "pool"
+    source: NDArray[
+        np.str_
+    ]  #: (n_cells,), "cell", for empty cells "neighbours" (group or level) or "pool"
 
 
 def deconvolve(
@@ -69,8 +83,8 @@ def deconvolve(
     Parameters
     ----------
     counts : array or sparse matrix of shape (n_rows, n_classes)
-        Count vectors over ranks, with any numbers of labels. Some rows need two labels or more: from one
-        label an item, disagreement is a guess of the prior.
+        Count vectors over ranks, with any numbers of labels. Some rows need two labels or more:
+        from one label an item, disagreement is a guess of the prior.
     cells : array of shape (n_rows,)
         Cell of each row.
     multiplicity : array of shape (n_rows,)
@@ -78,7 +92,8 @@ def deconvolve(
     group, level : array of shape (n_cells,)
         Two ways in which cells are related, such as their top label and their slice.
     mean_prediction : array of shape (n_cells, n_classes), optional
-        Mean prediction over ranks of each cell's items, NaN for empty cells. It sharpens the estimate.
+        Mean prediction over ranks of each cell's items, NaN for empty cells. It sharpens the
+        estimate.
 
     Returns
     -------
@@ -100,16 +115,21 @@ def deconvolve(
     where = check_cells(cells, checked.shape[0], n_cells=len(kin[0]))
     items = check_whole(multiplicity, "multiplicity").astype(np.float64)
     table, snapshots = _tabulate(checked, where, items, len(kin[0]))
-    n_items, frequency = np.asarray(table.sum(axis=1)), np.asarray(table.sum(axis=0))
+    n_items = np.asarray(table.sum(axis=1))
+    frequency = np.asarray(table.sum(axis=0))
     atoms = make_atoms(snapshots, frequency, checked.shape[1])
     sample, times = sample_snapshots(snapshots, frequency)
     likelihood = snapshot_likelihood(sample, atoms)
     found = fit_pool(
-        likelihood, times, prior=PRIOR_LABELS * frequency.sum() / (snapshots[:, :-1].sum(axis=1) @ frequency)
+        likelihood,
+        times,
+        prior=PRIOR_LABELS * frequency.sum() / (snapshots[:, :-1].sum(axis=1) @ frequency),
     )
     pool = _sharpen(found.weights, likelihood, times, atoms.points)
     names, kind, design = make_design(kin, mean_prediction, n_items)
-    filled, member, moments = _group_atoms(atoms, pool, snapshots, table[n_items > 0], design.select(n_items > 0))
+    filled, member, moments = _group_atoms(
+        atoms, pool, snapshots, table[n_items > 0], design.select(n_items > 0)
+    )
     effects, scales, n_rounds = fit_effects(filled, kind)
     theta = design.sum_effects(effects[: len(kind)])
     theta[n_items > 0] += effects[len(kind) :]
@@ -120,7 +140,9 @@ def deconvolve(
     spread = dict(zip([*names, "cell"], scales.tolist(), strict=True))
     related = np.bincount(kin[0], n_items)[kin[0]] + np.bincount(kin[1], n_items)[kin[1]] > 0
     source = np.where(n_items > 0, "cell", np.where(related, "neighbours", "pool"))
-    return Deconvolution(atoms.points, weights, pool, spread, found.gap, found.n_iterations + n_rounds, source)
+    return Deconvolution(
+        atoms.points, weights, pool, spread, found.gap, found.n_iterations + n_rounds, source
+    )
 
 
 def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> Array:
@@ -136,13 +158,21 @@ def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> 
 def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple[Any, Snapshots]:
     """Return the number of items of each snapshot in each cell, and the snapshots in lexicographic order.
 
-    A snapshot is a row of counts of the leading ranks, of the tail, and of the tail's ranks with labels.
+    A snapshot is a row of counts of the leading ranks, of the tail, and of the tail's ranks with
+    labels.
     """
-    leading, tail = counts[:, :N_LEADING], counts[:, N_LEADING:]
+    leading = counts[:, :N_LEADING]
+    tail = counts[:, N_LEADING:]
     dense = leading if isinstance(leading, np.ndarray) else leading.toarray()
-    sums = [tail.sum(axis=1), (tail > 0).sum(axis=1)] if tail.shape[1] else [np.zeros(len(dense), dtype=np.int64)]
+    sums = (
+        [tail.sum(axis=1), (tail > 0).sum(axis=1)]
+        if tail.shape[1]
+        else [np.zeros(len(dense), dtype=np.int64)]
+    )
     packed = compress(np.column_stack([dense, *sums]))
-    table = sparse.coo_array((items, (cells, packed.inverse)), shape=(n_cells, len(packed.multiplicity))).tocsr()
+    table = sparse.coo_array(
+        (items, (cells, packed.inverse)), shape=(n_cells, len(packed.multiplicity))
+    ).tocsr()
     table.sort_indices()
     return table, np.asarray(packed.unique)
 
@@ -152,16 +182,24 @@ def _group_atoms(
 ) -> tuple[TiltedCells, Index, Array]:
     """Group atoms of like features; also return each atom's group and the groups' mean first rank and entropy."""
     entropy = special.entr(atoms.points).sum(axis=1)
-    raw = np.column_stack([atoms.points[:, 0], np.sqrt(entropy)])  # the root steadies the variance of the entropy
+    raw = np.column_stack(
+        [atoms.points[:, 0], np.sqrt(entropy)]
+    )  # the root steadies the variance of the entropy
     bins = np.floor(raw / raw.max(axis=0) * (N_BINS - 1e-9)).astype(np.int64)
     member = np.unique(bins @ [N_BINS, 1], return_inverse=True)[1]
     belongs = sparse.csr_array((pool, member, np.arange(len(pool) + 1)))  # (n_atoms, n_groups)
     mass = np.asarray(belongs.sum(axis=0), dtype=np.float64)
     means = (belongs.T @ np.column_stack([raw, entropy])) / mass[:, None]
     parts = np.array_split(snapshots, len(snapshots) // 1024 + 1)
-    likelihood = np.concatenate([snapshot_likelihood(part, atoms) @ belongs for part in parts]) / mass
-    items = sparse.csr_array((table.data, np.arange(table.nnz), table.indptr), shape=(table.shape[0], table.nnz))
-    filled = TiltedCells(_whiten(means[:, :2], mass), mass, likelihood[table.indices], items, design)
+    likelihood = (
+        np.concatenate([snapshot_likelihood(part, atoms) @ belongs for part in parts]) / mass
+    )
+    items = sparse.csr_array(
+        (table.data, np.arange(table.nnz), table.indptr), shape=(table.shape[0], table.nnz)
+    )
+    filled = TiltedCells(
+        _whiten(means[:, :2], mass), mass, likelihood[table.indices], items, design
+    )
     return filled, member, means[:, [0, 2]]
 
 
@@ -170,14 +208,17 @@ def _whiten(features: Array, weights: Array) -> Array:
     centred = features - weights @ features
     variance, axes = np.linalg.eigh((centred * weights[:, None]).T @ centred)
     flat = variance <= 1e-4 * variance.max()
-    return np.asarray(centred @ axes / np.where(flat, np.inf, np.sqrt(np.where(flat, 1.0, variance))))
+    return np.asarray(
+        centred @ axes / np.where(flat, np.inf, np.sqrt(np.where(flat, 1.0, variance)))
+    )
 
 
 def _loosen(filled: TiltedCells, prior: Array) -> Array:
     """Take 30 steps of expectation maximisation from the prior, which counts as PRIOR_ITEMS items."""
     weights = np.empty_like(prior)
     for block in filled.blocks():
-        here, ratios = prior[block.cells], sparse.csr_array((block.items, np.arange(block.first[-1]), block.first))
+        here = prior[block.cells]
+        ratios = sparse.csr_array((block.items, np.arange(block.first[-1]), block.first))
         total = PRIOR_ITEMS + ratios.sum(axis=1)[:, None]
         for _ in range(30):
             ratios.data = block.items / block.weigh(here).sum(axis=1)
@@ -190,11 +231,16 @@ def _match_pool(weights: Array, pool: Array, moments: Array, n_items: Array) -> 
     """Tilt all cells alike until their item-weighted mean moments equal the pool's (a convex problem)."""
     centred = moments - pool @ moments
     scaled = centred / np.maximum(np.sqrt(pool @ centred**2), 1e-9)
-    logs, share = np.log(np.maximum(weights, 1e-300)), n_items / n_items.sum()
+    logs = np.log(np.maximum(weights, 1e-300))
+    share = n_items / n_items.sum()
 
     def objective(tilt: Array) -> tuple[float, Array]:
         tilted = logs + scaled @ tilt
-        return float(share @ special.logsumexp(tilted, axis=1)), share @ special.softmax(tilted, axis=1) @ scaled
+        return float(share @ special.logsumexp(tilted, axis=1)), share @ special.softmax(
+            tilted, axis=1
+        ) @ scaled
 
-    found = optimize.minimize(objective, np.zeros(scaled.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-8})
+    found = optimize.minimize(
+        objective, np.zeros(scaled.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-8}
+    )
     return np.asarray(special.softmax(logs + scaled @ found.x, axis=1))

@@ -26,7 +26,8 @@ def borrow(filled: NDArray[np.bool_], layout: CellLayout) -> Cells:
     filled : array of bool of shape (n_cells,)
         Whether a cell has items.
     layout : CellLayout
-        How the cells lie to each other. Of two neighbours at one distance the higher level is taken.
+        How the cells lie to each other. Of two neighbours at one distance the higher level is
+        taken.
 
     Returns
     -------
@@ -51,7 +52,12 @@ def borrow(filled: NDArray[np.bool_], layout: CellLayout) -> Cells:
 
 
 def empirical_mixtures(
-    histogram: Histogram, source: Cells, k: int, *, thinning: str = "exact", random_state: Any = None
+    histogram: Histogram,
+    source: Cells,
+    k: int,
+    *,
+    thinning: str = "exact",
+    random_state: Any = None,
 ) -> Mixtures:
     """Return each cell's empirical mixture of k-snapshots, the paper's post-hoc predictor.
 
@@ -84,7 +90,8 @@ def empirical_mixtures(
     """
     cells, counts, weights = _thinned_rows(histogram, k, thinning, random_state)
     pool = len(source)  # a mixture of its own, after those of the cells
-    cells, weights = np.concatenate([cells, np.full(len(cells), pool)]), np.concatenate([weights, weights])
+    cells = np.concatenate([cells, np.full(len(cells), pool)])
+    weights = np.concatenate([weights, weights])
     packed = compress(np.column_stack([cells, np.concatenate([counts, counts])]))
     table = np.asarray(packed.unique)
     mass = np.bincount(packed.inverse, weights)
@@ -102,9 +109,17 @@ def _thinned_rows(
     cells, counts, multiplicity = histogram
     if thinning == "draw":
         item = np.repeat(np.arange(len(cells)), multiplicity)
-        return cells[item], draw_snapshots(counts[item], k, random_state=random_state), np.ones(len(item))
+        return (
+            cells[item],
+            draw_snapshots(counts[item], k, random_state=random_state),
+            np.ones(len(item)),
+        )
     if histogram.totals.max() > k:
         thinned = sub_snapshots(counts, k)
-        return cells[thinned.items], thinned.snapshots, multiplicity[thinned.items] * thinned.probabilities
+        return (
+            cells[thinned.items],
+            thinned.snapshots,
+            multiplicity[thinned.items] * thinned.probabilities,
+        )
     dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
     return cells, dense, multiplicity.astype(np.float64)

@@ -29,8 +29,10 @@ from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, sub_snapsho
 
 __all__ = ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"]
 
-MAX_REFERENCE = 5_000  # snapshots of a predicted mixture that are listed; beyond that, as many are drawn
-MAX_WORK = 500_000_000  # pairs of an atom and a snapshot whose probability is computed, a few seconds
+# snapshots of a predicted mixture that are listed; beyond that, as many are drawn
+MAX_REFERENCE = 5_000
+# pairs of an atom and a snapshot whose probability is computed, a few seconds
+MAX_WORK = 500_000_000
 
 Array = NDArray[np.float64]
 Average = Literal["items", "cells"] | None
@@ -44,7 +46,8 @@ class CalibrationError:
     Attributes
     ----------
     per_cell : ndarray of shape (n_cells,)
-        Wasserstein distance (l1 ground metric, at most 2) in each cell; NaN for a cell without items.
+        Wasserstein distance (l1 ground metric, at most 2) in each cell; NaN for a cell without
+        items.
     null : ndarray of shape (n_resamples, n_cells)
         The same distances for labels drawn from the predictions themselves.
     n_items : ndarray of shape (n_cells,)
@@ -81,11 +84,17 @@ class CalibrationError:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("mean over items", f"{self.mean:.3g}", f"{self.noise_floor:.3g}", f"{self.p_value:.3g}"),
+            (
+                "mean over items",
+                f"{self.mean:.3g}",
+                f"{self.noise_floor:.3g}",
+                f"{self.p_value:.3g}",
+            ),
             ("worst cell", f"{self.max:.3g}", f"{self.noise_floor_max:.3g}", ""),
         ]
+        n_filled = int((self.n_items > 0).sum())
         caption = (
-            f"Calibration error with k={self.k} in {int((self.n_items > 0).sum())} cells; 0 is perfect, 2 the worst"
+            f"Calibration error with k={self.k} in {n_filled} cells; 0 is perfect, 2 the worst"
         )
         return table(caption, ["distance", "by chance", "p-value"], rows)
 
@@ -121,7 +130,9 @@ class CalibrationError:
     @property
     def p_value(self) -> float:
         """Chance of a `mean` at least this large if the predictions were perfectly calibrated."""
-        return float((1 + (self._item_average(self.null) >= self.mean).sum()) / (1 + len(self.null)))
+        return float(
+            (1 + (self._item_average(self.null) >= self.mean).sum()) / (1 + len(self.null))
+        )
 
     @property
     def p_value_per_cell(self) -> Array:
@@ -145,7 +156,9 @@ class CalibrationError:
 
         The slack counts twice where a mixture was projected to be compared.
         """
-        return float(higher_order_interval(self.max, self.k, self.n_classes, predictor=self.predictor).upper)
+        return float(
+            higher_order_interval(self.max, self.k, self.n_classes, predictor=self.predictor).upper
+        )
 
     def _item_average(self, distances: Array) -> Array:
         filled = self.n_items > 0
@@ -166,9 +179,10 @@ def calibration_error(
 ) -> CalibrationError:
     """Measure kth-order calibration: W1 between predicted and observed k-snapshots in each cell.
 
-    An item with more than k labels counts with all its k-snapshots (spec 1.3). A raw distance between
-    samples is large even when nothing is wrong, so the same pipeline is run on labels drawn from the
-    predictions; the resulting noise floor and p-values are exact for any sample size (spec 1.6).
+    An item with more than k labels counts with all its k-snapshots (spec 1.3). A raw distance
+    between samples is large even when nothing is wrong, so the same pipeline is run on labels drawn
+    from the predictions; the resulting noise floor and p-values are exact for any sample size (spec
+    1.6).
 
     Parameters
     ----------
@@ -183,9 +197,9 @@ def calibration_error(
     n_cells : int, optional
         Number of cells, when the last ones may be empty.
     predictor : {"mixture", "snapshot"}
-        What the mixtures predict: label distributions, which are projected to k-snapshots first, or the
-        k-snapshots themselves as points s / k, as the "empirical" calibrator does. For snapshots, an item
-        with more than k labels counts with k of them, drawn at random.
+        What the mixtures predict: label distributions, which are projected to k-snapshots first, or
+        the k-snapshots themselves as points s / k, as the "empirical" calibrator does. For
+        snapshots, an item with more than k labels counts with k of them, drawn at random.
     n_resamples : int, default=100
         Simulations of the noise floor; the smallest possible p-value is 1 / (n_resamples + 1).
     random_state : int, Generator or None
@@ -215,12 +229,18 @@ def calibration_error(
     if check_choice(predictor, "predictor", ("mixture", "snapshot")) == "snapshot":
         reference = _check_lattice(_cell_averages(mixtures, where, len(n_items)), k)
         observed = draw_snapshots(checked, k, random_state=generator)
-        null = (np.rint(k * mixtures.sample(random_state=generator)).astype(np.int64) for _ in range(size))
+        null = (
+            np.rint(k * mixtures.sample(random_state=generator)).astype(np.int64)
+            for _ in range(size)
+        )
     else:
         reference = _predicted_snapshots(mixtures, where, len(n_items), k, generator)
-        observed, null = checked, (mixtures.draw(totals, random_state=generator) for _ in range(size))
+        observed = checked
+        null = (mixtures.draw(totals, random_state=generator) for _ in range(size))
     distances = [_distances(labels, where, k, reference) for labels in chain([observed], null)]
-    return CalibrationError(distances[0], np.stack(distances[1:]), n_items, k, mixtures.n_classes, predictor)
+    return CalibrationError(
+        distances[0], np.stack(distances[1:]), n_items, k, mixtures.n_classes, predictor
+    )
 
 
 @overload
@@ -260,8 +280,9 @@ def aleatoric_error(
     parts : Decomposition
         Predicted uncertainty of the test items.
     counts : array or sparse matrix of shape (n_items, n_classes)
-        Labels of the test items, as many as there are: the truth is the entropy of their histograms,
-        which falls short of the true entropy by about (n_classes - 1) / (2 n) nats for n labels.
+        Labels of the test items, as many as there are: the truth is the entropy of their
+        histograms, which falls short of the true entropy by about (n_classes - 1) / (2 n) nats for
+        n labels.
     cells : array of shape (n_items,)
         Cell of each item.
     average : {"items", "cells"} or None
@@ -282,7 +303,9 @@ def aleatoric_error(
     0.5
     """
     truth = _label_distributions(counts, label_distributions)
-    check_same_length(parts, truth, ("parts", "counts" if label_distributions is None else "label_distributions"))
+    check_same_length(
+        parts, truth, ("parts", "counts" if label_distributions is None else "label_distributions")
+    )
     where = check_cells(cells, len(parts))
     if average is not None:
         check_choice(average, "average", ("items", "cells"))
@@ -292,10 +315,16 @@ def aleatoric_error(
         errors = np.abs(np.bincount(where, gaps) / n_items)
     if average is None:
         return errors
-    return float(np.average(errors[n_items > 0], weights=n_items[n_items > 0] if average == "items" else None))
+    return float(
+        np.average(
+            errors[n_items > 0], weights=n_items[n_items > 0] if average == "items" else None
+        )
+    )
 
 
-def coverage(sets: PredictionSets, counts: Any = None, *, label_distributions: ArrayLike | None = None) -> float:
+def coverage(
+    sets: PredictionSets, counts: Any = None, *, label_distributions: ArrayLike | None = None
+) -> float:
     """Return the share of items whose label distribution lies in its predicted set.
 
     Parameters
@@ -303,7 +332,8 @@ def coverage(sets: PredictionSets, counts: Any = None, *, label_distributions: A
     sets : PredictionSets
         Sets of the test items, expanded or not.
     counts : array or sparse matrix of shape (n_items, n_classes)
-        Labels; histograms of few labels stray from the label distribution and are covered less often.
+        Labels; histograms of few labels stray from the label distribution and are covered less
+        often.
     label_distributions : array of shape (n_items, n_classes), optional
         The true label distributions, instead of `counts`.
 
@@ -324,7 +354,9 @@ def coverage(sets: PredictionSets, counts: Any = None, *, label_distributions: A
 
 def _label_distributions(counts: Any, label_distributions: ArrayLike | None) -> Array:
     if (counts is None) == (label_distributions is None):
-        raise ValueError("`counts` must be given, or `label_distributions` instead of it, and not both.")
+        raise ValueError(
+            "`counts` must be given, or `label_distributions` instead of it, and not both."
+        )
     if label_distributions is not None:
         return check_simplex(label_distributions, "label_distributions", ndim=2)
     checked = check_dense_counts(counts)
@@ -332,12 +364,16 @@ def _label_distributions(counts: Any, label_distributions: ArrayLike | None) -> 
 
 
 def _predicted_snapshots(
-    mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int, k: int, generator: np.random.Generator
+    mixtures: Mixtures,
+    cells: NDArray[np.intp],
+    n_cells: int,
+    k: int,
+    generator: np.random.Generator,
 ) -> Mixtures:
     """Return each cell's predicted k-snapshots: proj_k of the average of its items' mixtures.
 
-    Where that is too much to list, a sample stands in; it is fixed before the noise is simulated, so
-    p-values stay exact.
+    Where that is too much to list, a sample stands in; it is fixed before the noise is simulated,
+    so p-values stay exact.
     """
     averages = _cell_averages(mixtures, cells, n_cells)
     n_listed = n_snapshots(k, mixtures.n_classes)
@@ -370,15 +406,23 @@ def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
             f"`k` must be the size of the predicted snapshots, got k={k} and an atom {atom.round(4).tolist()}. "
             "Pass their k, or predictor='mixture' for label distributions."
         )
-    return Mixtures._trusted(np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index)
+    return Mixtures._trusted(
+        np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index
+    )
 
 
-def _distances(counts: NDArray[np.int64], cells: NDArray[np.intp], k: int, reference: Mixtures) -> Array:
+def _distances(
+    counts: NDArray[np.int64], cells: NDArray[np.intp], k: int, reference: Mixtures
+) -> Array:
     """Return W1 between each cell's observed k-snapshots and the reference; NaN for a cell without items."""
     thinned = sub_snapshots(counts, k)
     owner = cells[thinned.items]
     order = np.argsort(owner, kind="stable")
-    weights = thinned.probabilities[order] / np.bincount(cells, minlength=len(reference))[owner[order]]
+    weights = (
+        thinned.probabilities[order] / np.bincount(cells, minlength=len(reference))[owner[order]]
+    )
     offsets = np.searchsorted(owner[order], np.arange(len(reference) + 1))
-    observed = Mixtures._trusted(thinned.snapshots[order] / k, weights, offsets, np.arange(len(reference)))
+    observed = Mixtures._trusted(
+        thinned.snapshots[order] / k, weights, offsets, np.arange(len(reference))
+    )
     return wasserstein(observed, reference)

@@ -23,7 +23,8 @@ from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["load", "read_notes", "save"]
 
-FORMAT, VERSION = "hocal-calibrator", 1
+FORMAT = "hocal-calibrator"
+VERSION = 1
 _PARTITIONS = (
     "KMeansPartition",
     "LevelSetPartition",
@@ -38,7 +39,10 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def save(
-    calibrator: SnapshotCalibrator, path: str | os.PathLike[str], *, notes: Mapping[str, str] | None = None
+    calibrator: SnapshotCalibrator,
+    path: str | os.PathLike[str],
+    *,
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Write a fitted calibrator to a file, whole or not at all.
 
@@ -50,8 +54,8 @@ def save(
     path : str or path
         Where to write; an existing file is replaced once the new one is complete.
     notes : mapping from str to str, optional
-        Whatever else should travel with the calibrator, such as the names of the classes; `read_notes` gives
-        them back, and the checksum of the file covers them.
+        Whatever else should travel with the calibrator, such as the names of the classes;
+        `read_notes` gives them back, and the checksum of the file covers them.
 
     Examples
     --------
@@ -72,7 +76,11 @@ def save(
             "HigherOrderCalibratedClassifier save calibrator_, and the base estimator with its own tools."
         )
     tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(calibrator).items()}
-    metadata = {"format": FORMAT, "version": str(VERSION), "header": _header(calibrator, _check_notes(notes or {}))}
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "header": _header(calibrator, _check_notes(notes or {})),
+    }
     metadata["checksum"] = _checksum(tensors, metadata["header"])
     write_atomically(Path(path), to_bytes(tensors, metadata))
 
@@ -132,21 +140,27 @@ def _read_checked(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors
     """Return the header and the arrays of a file after checking that `save` wrote all of it."""
     metadata, tensors = _read(Path(path))
     if metadata.get("format") != FORMAT:
-        raise ValueError(f"`path` must name a file written by hocal.save, got another safetensors file, {path}.")
+        raise ValueError(
+            f"`path` must name a file written by hocal.save, got another safetensors file, {path}."
+        )
     if metadata.get("version") != str(VERSION):
         raise ValueError(
             f"`path` must name a file of version {VERSION}, got version {metadata.get('version')} in {path}. "
             "Upgrade hocal, or save the calibrator again."
         )
     if metadata.get("checksum") != _checksum(tensors, metadata.get("header", "")):
-        raise ValueError(f"`path` must name an unaltered file, got a wrong checksum in {path}. Save it again.")
+        raise ValueError(
+            f"`path` must name an unaltered file, got a wrong checksum in {path}. Save it again."
+        )
     return json.loads(metadata["header"]), tensors
 
 
 def _check_notes(notes: Mapping[str, str]) -> dict[str, str]:
     for key, value in notes.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise ValueError(f"`notes` must map str to str, got {key!r}: {value!r}. Turn values into text first.")
+            raise ValueError(
+                f"`notes` must map str to str, got {key!r}: {value!r}. Turn values into text first."
+            )
     return dict(notes)
 
 
@@ -154,13 +168,18 @@ def _header(calibrator: SnapshotCalibrator, notes: dict[str, str]) -> str:
     """Return parameters of calibrator and partition as JSON, and the notes where there are any."""
     partition = calibrator.partition_
     if type(partition).__name__ not in _PARTITIONS:
-        raise ValueError(f"`calibrator` must have a partition of hocal to be saved, got {partition!r}.")
+        raise ValueError(
+            f"`calibrator` must have a partition of hocal to be saved, got {partition!r}."
+        )
     parameters = {**calibrator.get_params(deep=False), "partition": None}
     try:
         return json.dumps(
             {
                 "parameters": parameters,
-                "partition": {"class": type(partition).__name__, "parameters": partition.get_params()},
+                "partition": {
+                    "class": type(partition).__name__,
+                    "parameters": partition.get_params(),
+                },
                 "shape": [partition.n_classes_, partition.n_cells_],
                 "diagnostics": calibrator.diagnostics_,
                 **({"notes": notes} if notes else {}),
@@ -168,12 +187,15 @@ def _header(calibrator: SnapshotCalibrator, notes: dict[str, str]) -> str:
             sort_keys=True,
         )
     except TypeError as error:
-        raise ValueError(f"`calibrator` must have plain parameters to be saved, got {parameters}: {error}.") from error
+        raise ValueError(
+            f"`calibrator` must have plain parameters to be saved, got {parameters}: {error}."
+        ) from error
 
 
 def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     """Return every array of a fitted calibrator by name."""
-    statistics, mixtures = calibrator.statistics_, calibrator.cell_mixtures_
+    statistics = calibrator.statistics_
+    mixtures = calibrator.cell_mixtures_
     tensors: Tensors = {
         "predicted": statistics.predicted,
         "layout.group": statistics.layout.group,
@@ -184,8 +206,13 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     }
     for name in ("observed", "aligned"):
         histogram: Histogram = getattr(statistics, name)
-        tensors |= {f"{name}.cells": histogram.cells, f"{name}.multiplicity": histogram.multiplicity}
-        tensors |= {f"{name}.counts{part}": array for part, array in _count_arrays(histogram.counts).items()}
+        tensors |= {
+            f"{name}.cells": histogram.cells,
+            f"{name}.multiplicity": histogram.multiplicity,
+        }
+        tensors |= {
+            f"{name}.counts{part}": array for part, array in _count_arrays(histogram.counts).items()
+        }
     for name, value in vars(calibrator.partition_).items():
         if isinstance(value, np.ndarray):
             tensors[f"partition.{name}"] = value
@@ -197,7 +224,11 @@ def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
     layout = CellLayout(tensors["layout.group"], tensors["layout.level"])
     calibrator.partition = calibrator.partition_ = _rebuild_partition(header, tensors, layout)
     observed, aligned = (
-        Histogram(tensors[f"{name}.cells"], _join_counts(tensors, f"{name}.counts"), tensors[f"{name}.multiplicity"])
+        Histogram(
+            tensors[f"{name}.cells"],
+            _join_counts(tensors, f"{name}.counts"),
+            tensors[f"{name}.multiplicity"],
+        )
         for name in ("observed", "aligned")
     )
     calibrator.statistics_ = CellStatistics(observed, aligned, tensors["predicted"], layout)
@@ -210,8 +241,12 @@ def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
 
 def _rebuild_partition(header: dict[str, Any], tensors: Tensors, layout: CellLayout) -> Partition:
     if header["partition"]["class"] not in _PARTITIONS:
-        raise ValueError(f"`path` must hold a known partition, got {header['partition']['class']!r}. Upgrade hocal.")
-    partition: Partition = getattr(partitions, header["partition"]["class"])(**header["partition"]["parameters"])
+        raise ValueError(
+            f"`path` must hold a known partition, got {header['partition']['class']!r}. Upgrade hocal."
+        )
+    partition: Partition = getattr(partitions, header["partition"]["class"])(
+        **header["partition"]["parameters"]
+    )
     partition.n_classes_, partition.n_cells_ = header["shape"]
     partition.layout_ = layout
     for name, array in tensors.items():
@@ -224,7 +259,12 @@ def _count_arrays(counts: Counts) -> Tensors:
     if isinstance(counts, np.ndarray):
         return {"": counts}
     shape = np.array(counts.shape, dtype=np.int64)
-    return {".data": counts.data, ".indices": counts.indices, ".indptr": counts.indptr, ".shape": shape}
+    return {
+        ".data": counts.data,
+        ".indices": counts.indices,
+        ".indptr": counts.indptr,
+        ".shape": shape,
+    }
 
 
 def _join_counts(tensors: Tensors, name: str) -> Counts:
@@ -252,4 +292,6 @@ def _read(path: Path) -> tuple[dict[str, str], Tensors]:
         with safe_open(path, framework="numpy") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(f"`path` must name a complete file written by hocal.save, got {path}: {error}.") from error
+        raise ValueError(
+            f"`path` must name a complete file written by hocal.save, got {path}: {error}."
+        ) from error

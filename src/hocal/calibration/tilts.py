@@ -1,7 +1,8 @@
 """Tilt one mixture for each cell, by effects that related cells share.
 
-The tilt of a cell is exp(theta . phi) with two features phi; theta is a regression on covariates plus effects of the
-cell's group, of its level and of itself, each kind with a scale that the data choose.
+The tilt of a cell is exp(theta . phi) with two features phi; theta is a regression on covariates
+plus effects of the cell's group, of its level and of itself, each kind with a scale that the data
+choose.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from scipy import sparse, special
 __all__ = ["Design", "TiltedCells", "fit_effects", "make_design", "penalised_fit"]
 
 SCALE_RANGE = (0.01, 3.0)  # of the effects; at the lower end an effect changes nothing
-MAX_STEPS = 100  # of Newton's method for the effects; it takes about five, dozens where curvatures are set to 0
-MAX_STEP = 2.0  # change of an effect in one step: far away the curvature tells little, and weights underflow
-BLOCK = 500  # pairs of a cell and a snapshot that are looked at together: their weights then stay in the cache
+# of Newton's method for the effects; it takes about five, dozens where curvatures are set to 0
+MAX_STEPS = 100
+# change of an effect in one step: far away the curvature tells little, and weights underflow
+MAX_STEP = 2.0
+# pairs of a cell and a snapshot that are looked at together: their weights then stay in the cache
+BLOCK = 500
 ENOUGH = 1e-8  # expected gain of the last step, in nats of all labels together
 
 Array = NDArray[np.float64]
@@ -30,7 +34,8 @@ class _Block(NamedTuple):
     """Some of the filled cells."""
 
     cells: slice
-    first: Index  #: (n_cells + 1,), the first pair of each cell, counted in the block, and the number of pairs
+    #: (n_cells + 1,), the first pair of each cell, counted in the block, and the number of pairs
+    first: Index
     items: Array  #: (n_pairs,)
     likelihood: Array  #: (n_pairs, n_groups)
 
@@ -44,9 +49,12 @@ class _Block(NamedTuple):
 class Design(NamedTuple):
     """Which shared effects the cells have: the common ones, weighted, and then that of their family."""
 
-    common: Array  #: (n_cells, n_common), covariates and membership in the fewer of groups and levels
-    family: sparse.csr_array  #: (n_cells, n_families), membership in the more numerous of groups and levels
-    members: sparse.csr_array  #: (n_families, n_cells), its transpose, which takes as long to make as to use
+    #: (n_cells, n_common), covariates and membership in the fewer of groups and levels
+    common: Array
+    #: (n_cells, n_families), membership in the more numerous of groups and levels
+    family: sparse.csr_array
+    #: (n_families, n_cells), its transpose, which takes as long to make as to use
+    members: sparse.csr_array
 
     @property
     def n_common(self) -> int:
@@ -73,11 +81,14 @@ class Design(NamedTuple):
 class TiltedCells(NamedTuple):
     """What the tilts of the filled cells are fitted to; a pair is a cell with one of its snapshots."""
 
-    features: Array  #: (n_groups, 2) of groups of like atoms, uncorrelated with unit variance under the pool
+    #: (n_groups, 2) of groups of like atoms, uncorrelated with unit variance under the pool
+    features: Array
     pool: Array  #: (n_groups,)
     likelihood: Array  #: (n_pairs, n_groups)
-    items: sparse.csr_array  #: (n_filled, n_pairs), how many items a pair has, in the row of its cell
-    design: Design  #: of the filled cells: theta is the sum of the shared effects and the cell's own
+    #: (n_filled, n_pairs), how many items a pair has, in the row of its cell
+    items: sparse.csr_array
+    #: of the filled cells: theta is the sum of the shared effects and the cell's own
+    design: Design
 
     def tilt(self, theta: Array) -> Array:
         """Return the weights of the groups in each cell."""
@@ -95,15 +106,26 @@ class TiltedCells(NamedTuple):
         first, second = self.features.T
         moments = np.column_stack([first, second, first**2, first * second, second**2])
         wanted = np.column_stack([moments, np.ones(len(moments))])
-        sums = np.concatenate([block.weigh(weights[block.cells]) @ wanted for block in self.blocks()])
+        sums = np.concatenate(
+            [block.weigh(weights[block.cells]) @ wanted for block in self.blocks()]
+        )
         return weights @ moments, sums[:, :5] / sums[:, 5:], sums[:, 5]
 
     def blocks(self) -> list[_Block]:
         """Return runs of whole cells with about BLOCK pairs each, or one cell with more."""
-        first, items = self.items.indptr, self.items.data
-        cuts = np.unique([0, *np.searchsorted(first, np.arange(BLOCK, first[-1], BLOCK)), len(first) - 1])
-        runs = [(slice(a, b), first[a : b + 1], slice(first[a], first[b])) for a, b in pairwise(cuts.tolist())]
-        return [_Block(cells, at - at[0], items[pairs], self.likelihood[pairs]) for cells, at, pairs in runs]
+        first = self.items.indptr
+        items = self.items.data
+        cuts = np.unique(
+            [0, *np.searchsorted(first, np.arange(BLOCK, first[-1], BLOCK)), len(first) - 1]
+        )
+        runs = [
+            (slice(a, b), first[a : b + 1], slice(first[a], first[b]))
+            for a, b in pairwise(cuts.tolist())
+        ]
+        return [
+            _Block(cells, at - at[0], items[pairs], self.likelihood[pairs])
+            for cells, at, pairs in runs
+        ]
 
 
 class _Objective(NamedTuple):
@@ -117,30 +139,50 @@ class _Objective(NamedTuple):
 class _Elimination(NamedTuple):
     """The system of all effects, reduced to the common ones.
 
-    A cell's own effect is coupled to the shared ones alone, a family's then to the common ones alone. So both are
-    eliminated in blocks of 2 x 2, and the cost grows in proportion to the number of families.
+    A cell's own effect is coupled to the shared ones alone, a family's then to the common ones
+    alone. So both are eliminated in blocks of 2 x 2, and the cost grows in proportion to the number
+    of families.
     """
 
     own: Array  #: (n_filled, 2, 2), covariance of each cell's own effect given the shared ones
-    given: Array  #: (n_shared, 2, 2), covariance of each shared effect given the common ones, 0 for these
+    #: (n_shared, 2, 2), covariance of each shared effect given the common ones, 0 for these
+    given: Array
     follow: Array  #: (n_shared, 2, 2 n_common), derivative of each shared effect in the common ones
     system: Array  #: (2 n_common, 2 n_common), precision of the common effects
 
 
-def make_design(kin: list[Index], mean_prediction: ArrayLike | None, n_items: Array) -> tuple[list[str], Index, Design]:
+def make_design(
+    kin: list[Index], mean_prediction: ArrayLike | None, n_items: Array
+) -> tuple[list[str], Index, Design]:
     """Return the names of the kinds of shared effects, the kind of each effect, and the design."""
-    names, kind, columns, family = [], [], [np.empty((len(n_items), 0))], sparse.csr_array((len(n_items), 0))
+    names = []
+    kind = []
+    columns = [np.empty((len(n_items), 0))]
+    family = sparse.csr_array((len(n_items), 0))
     if mean_prediction is not None:
-        names, kind = ["confidence", "predicted entropy"], [0, 1]
+        names = ["confidence", "predicted entropy"]
+        kind = [0, 1]
         columns.append(_covariates(np.asarray(mean_prediction, dtype=np.float64), kin[1], n_items))
     # One member for all cells says nothing, one for each cell the same as the cells themselves.
-    related = {name: of for name, of in zip(("group", "level"), kin, strict=True) if 0 < of.max() < len(of) - 1}
+    related = {
+        name: of
+        for name, of in zip(("group", "level"), kin, strict=True)
+        if 0 < of.max() < len(of) - 1
+    }
     names += related
-    for name in sorted(related, key=lambda name: int(related[name].max())):  # the more numerous last
+    for name in sorted(
+        related, key=lambda name: int(related[name].max())
+    ):  # the more numerous last
         columns.append(family.toarray())
-        family = sparse.csr_array((np.ones(len(n_items)), related[name], np.arange(len(n_items) + 1)))
+        family = sparse.csr_array(
+            (np.ones(len(n_items)), related[name], np.arange(len(n_items) + 1))
+        )
         kind += [names.index(name)] * family.shape[1]
-    return names, np.array(kind, dtype=np.intp), Design(np.concatenate(columns, axis=1), family, family.T.tocsr())
+    return (
+        names,
+        np.array(kind, dtype=np.intp),
+        Design(np.concatenate(columns, axis=1), family, family.T.tocsr()),
+    )
 
 
 def _covariates(mean_prediction: Array, level: Index, n_items: Array) -> Array:
@@ -152,7 +194,9 @@ def _covariates(mean_prediction: Array, level: Index, n_items: Array) -> Array:
     raw[~empty] -= n_items @ raw / n_items.sum()
     level_items = np.bincount(level, n_items)[level]
     for column in raw.T:  # an empty cell predicts like the others of its level
-        column[empty] = (np.bincount(level, n_items * column)[level] / np.maximum(level_items, 1))[empty]
+        column[empty] = (np.bincount(level, n_items * column)[level] / np.maximum(level_items, 1))[
+            empty
+        ]
     spread = np.sqrt(n_items @ raw**2 / n_items.sum())
     return np.asarray(raw / np.where(spread > 1e-9, spread, np.inf))
 
@@ -160,35 +204,49 @@ def _covariates(mean_prediction: Array, level: Index, n_items: Array) -> Array:
 def fit_effects(filled: TiltedCells, shared_kind: Index) -> tuple[Array, Array, int]:
     """Return the effects, shared ones first, the scales, and the rounds it took to choose these.
 
-    MacKay's update for the Laplace approximation of the marginal likelihood: scale**2 is the sum of squares
-    of the effects of a kind over the number the data determine, sum(1 - posterior variance / scale**2).
+    MacKay's update for the Laplace approximation of the marginal likelihood: scale**2 is the sum of
+    squares of the effects of a kind over the number the data determine, sum(1 - posterior variance
+    / scale**2).
     """
     own = int(shared_kind.max(initial=-1)) + 1
     kind = np.concatenate([shared_kind, np.full(filled.items.shape[0], own, dtype=np.intp)])
-    squares, effects, n_rounds, settled = np.full(own + 1, 0.1), np.zeros((len(kind), 2)), 0, False
+    squares = np.full(own + 1, 0.1)
+    effects = np.zeros((len(kind), 2))
+    n_rounds = 0
+    settled = False
     while not settled and n_rounds < 40:
         effects = penalised_fit(filled, effects, 1 / squares[kind])
-        variance = _posterior_variance(_information(filled, effects), filled.design, 1 / squares[kind])
+        variance = _posterior_variance(
+            _information(filled, effects), filled.design, 1 / squares[kind]
+        )
         determined = np.bincount(kind, 2 - variance / squares[kind])
         update = np.bincount(kind, (effects**2).sum(axis=1)) / np.maximum(determined, 1e-9)
         update = np.clip(update, *np.square(SCALE_RANGE))
         settled = bool(np.abs(np.log(update / squares)).max() < 0.02)
-        squares, n_rounds = update, n_rounds + 1
+        squares = update
+        n_rounds = n_rounds + 1
     return effects, np.sqrt(squares), n_rounds
 
 
 def penalised_fit(filled: TiltedCells, start: Array, precision: Array) -> Array:
     """Return the effects that maximise the likelihood of the cells' snapshots minus precision * effect**2 / 2."""
-    effects, here = start, _evaluate(filled, start, precision)
+    effects = start
+    here = _evaluate(filled, start, precision)
     for _ in range(MAX_STEPS):
         direction = _newton_direction(here, filled.design, precision)
         direction /= max(np.abs(direction).max() / MAX_STEP, 1.0)
-        decrement, step = float((here.gradient * direction).sum()), 1.0
+        decrement = float((here.gradient * direction).sum())
+        step = 1.0
         ahead = _evaluate(filled, effects + direction, precision)
-        while ahead.value < here.value + 1e-4 * step * decrement and decrement > ENOUGH and step > 1e-9:
+        while (
+            ahead.value < here.value + 1e-4 * step * decrement
+            and decrement > ENOUGH
+            and step > 1e-9
+        ):
             step /= 2
             ahead = _evaluate(filled, effects + step * direction, precision)
-        effects, here = effects + step * direction, ahead
+        effects = effects + step * direction
+        here = ahead
         if decrement <= ENOUGH:
             break
     return effects
@@ -199,16 +257,21 @@ def _evaluate(filled: TiltedCells, effects: Array, precision: Array) -> _Objecti
     cell, pair, density = filled.expect(effects)
     n_items = np.asarray(filled.items.sum(axis=1))[:, None]
     excess = filled.items @ pair[:, :2] - n_items * cell[:, :2]
-    gradient = np.concatenate([filled.design.sum_cells(excess), excess]) - precision[:, None] * effects
+    gradient = (
+        np.concatenate([filled.design.sum_cells(excess), excess]) - precision[:, None] * effects
+    )
     value = filled.items.data @ np.log(density) - 0.5 * (precision @ (effects**2).sum(axis=1))
     unexplained = (filled.items @ _covariance(pair).reshape(-1, 4)).reshape(-1, 2, 2)
     size, axes = np.linalg.eigh(n_items[..., None] * _covariance(cell) - unexplained)
-    return _Objective(float(value), gradient, (axes * np.maximum(size, 0)[:, None]) @ axes.transpose(0, 2, 1))
+    return _Objective(
+        float(value), gradient, (axes * np.maximum(size, 0)[:, None]) @ axes.transpose(0, 2, 1)
+    )
 
 
 def _covariance(moments: Array) -> Array:
     """Return covariances (n, 2, 2) from the moments that `TiltedCells.expect` gives."""
-    mean, products = moments[:, :2], moments[:, [2, 3, 3, 4]].reshape(-1, 2, 2)
+    mean = moments[:, :2]
+    products = moments[:, [2, 3, 3, 4]].reshape(-1, 2, 2)
     return np.asarray(products - mean[:, :, None] * mean[:, None, :])
 
 
@@ -216,7 +279,9 @@ def _newton_direction(at: _Objective, design: Design, precision: Array) -> Array
     """Return the Newton step for all effects: that of the common ones, then of the families, then of the cells."""
     own, given, follow, system = _eliminate(at.curvature, design, precision)
     slope, own_slope = np.split(at.gradient[..., None], [len(given)])
-    slope = slope - design.sum_cells(at.curvature @ own @ own_slope)  # less what the cells' own effects will take
+    slope = slope - design.sum_cells(
+        at.curvature @ own @ own_slope
+    )  # less what the cells' own effects will take
     common = np.linalg.solve(system, np.tensordot(follow, slope, axes=((0, 1), (0, 1))))
     shared = given @ slope + follow @ common
     left = own_slope - at.curvature @ design.sum_effects(shared)
@@ -225,19 +290,27 @@ def _newton_direction(at: _Objective, design: Design, precision: Array) -> Array
 
 def _eliminate(information: Array, design: Design, precision: Array) -> _Elimination:
     """Eliminate the cells' own effects, then the families'."""
-    n_common, n_shared = design.n_common, len(precision) - len(information)
+    n_common = design.n_common
+    n_shared = len(precision) - len(information)
     penalty = precision[:, None, None] * np.eye(2)
     own = np.linalg.inv(information + penalty[n_shared:]).astype(np.float64)
     passed = information - information @ own @ information  # on the sum of a cell's shared effects
-    # The system of the shared effects, in the columns of the common ones: sum of passed x (kron) weight.
-    columns = design.sum_cells(passed[:, :, None] * design.common[:, None, :, None])  # (n_shared, 2, n_common, 2)
+    # The system of the shared effects, in the columns of the common ones: sum of passed x (kron)
+    # weight.
+    columns = design.sum_cells(
+        passed[:, :, None] * design.common[:, None, :, None]
+    )  # (n_shared, 2, n_common, 2)
     columns = columns.reshape(n_shared, 2, 2 * n_common)
-    given, follow = np.zeros((n_shared, 2, 2)), np.empty_like(columns)
+    given = np.zeros((n_shared, 2, 2))
+    follow = np.empty_like(columns)
     given[n_common:] = np.linalg.inv((design.sum_cells(passed) + penalty[:n_shared])[n_common:])
     follow[:n_common] = np.eye(2 * n_common).reshape(n_common, 2, 2 * n_common)
     follow[n_common:] = -given[n_common:] @ columns[n_common:]
-    # Schur's complement: the rows of the common effects, and those of the families as far as they follow.
-    system = np.tensordot(follow, columns, axes=((0, 1), (0, 1))) + np.diag(np.repeat(precision[:n_common], 2))
+    # Schur's complement: the rows of the common effects, and those of the families as far as they
+    # follow.
+    system = np.tensordot(follow, columns, axes=((0, 1), (0, 1))) + np.diag(
+        np.repeat(precision[:n_common], 2)
+    )
     return _Elimination(own, given, follow, system)
 
 
@@ -256,7 +329,9 @@ def _posterior_variance(information: Array, design: Design, precision: Array) ->
     shared = _widen(given, follow, common)
     # Of the sum of a cell's shared effects; given the common ones only that of its family varies.
     summed = _widen(design.sum_effects(given), design.sum_effects(follow), common)
-    return np.asarray(np.einsum("nii->n", np.concatenate([shared, _widen(own, own @ information, summed)])))
+    return np.asarray(
+        np.einsum("nii->n", np.concatenate([shared, _widen(own, own @ information, summed)]))
+    )
 
 
 def _widen(given: Array, slopes: Array, followed: Array) -> Array:

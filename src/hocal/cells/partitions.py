@@ -1,8 +1,8 @@
 """Partitions: sort items into cells by what a model predicts for them, never by their labels.
 
-A partition has ``fit(probabilities)``, ``assign(probabilities)`` and, after fitting, ``n_cells_`` and
-``layout_``. Guarantees hold for partitions that were fixed without the calibration labels; a partition
-here only ever sees predictions.
+A partition has ``fit(probabilities)``, ``assign(probabilities)`` and, after fitting, ``n_cells_``
+and ``layout_``. Guarantees hold for partitions that were fixed without the calibration labels; a
+partition here only ever sees predictions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Cells = NDArray[np.intp]
 class CellLayout(NamedTuple):
     """How the cells of a partition lie to each other, for borrowing strength between them."""
 
-    group: Cells  #: (n_cells,) cells of one group form a line; for top-label partitions, the top label
+    #: (n_cells,) cells of one group form a line; for top-label partitions, the top label
+    group: Cells
     level: Cells  #: (n_cells,) place on that line; cells of one level in all groups are alike
 
 
@@ -60,8 +61,12 @@ class Partition(BaseEstimator):
         """Return the cell number of each item, from 0 to n_cells_ - 1; `cells` is for PrecomputedPartition."""
         check_is_fitted(self, "n_cells_")
         if cells is not None:
-            raise ValueError(f"`cells` must be left out with a {type(self).__name__}, which computes them.")
-        return self._locate(check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)).astype(np.intp, copy=False)
+            raise ValueError(
+                f"`cells` must be left out with a {type(self).__name__}, which computes them."
+            )
+        return self._locate(check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)).astype(
+            np.intp, copy=False
+        )
 
     @abstractmethod
     def _learn(self, p: Array) -> tuple[int, CellLayout]: ...
@@ -73,8 +78,8 @@ class Partition(BaseEstimator):
 class TopLabelPartition(Partition):
     """Cells by the most likely class and the slice of [0, 1] its probability falls in.
 
-    Cell ``top * n_slices + slice``; a probability of exactly 1 belongs to the last slice, a tie for the
-    top goes to the first class. Slices below 1 / n_classes stay empty.
+    Cell ``top * n_slices + slice``; a probability of exactly 1 belongs to the last slice, a tie for
+    the top goes to the first class. Slices below 1 / n_classes stay empty.
 
     Parameters
     ----------
@@ -156,13 +161,19 @@ class QuantilePartition(Partition):
         ranks = np.arange(1, n_slices) / n_slices
         top, confidence = _top(p)
         # A class that is never on top gets the edges of all items.
-        chosen = [confidence[top == j] if (top == j).any() else confidence for j in range(p.shape[1])]
-        self.edges_ = np.stack([np.quantile(values, ranks) for values in chosen])  # (n_classes, n_slices - 1)
+        chosen = [
+            confidence[top == j] if (top == j).any() else confidence for j in range(p.shape[1])
+        ]
+        self.edges_ = np.stack(
+            [np.quantile(values, ranks) for values in chosen]
+        )  # (n_classes, n_slices - 1)
         return p.shape[1] * n_slices, _grid_layout(p.shape[1], n_slices)
 
     def _locate(self, p: Array) -> Cells:
         top, confidence = _top(p)
-        return np.asarray(top * self.n_slices + (self.edges_[top] < confidence[:, None]).sum(axis=1))
+        return np.asarray(
+            top * self.n_slices + (self.edges_[top] < confidence[:, None]).sum(axis=1)
+        )
 
 
 class LevelSetPartition(Partition):
@@ -221,7 +232,9 @@ class KMeansPartition(Partition):
 
         distinct = len(np.unique(p[:100_000], axis=0))
         n_cells = min(check_integer(self.n_cells, "n_cells", minimum=1), distinct)
-        self.centres_ = KMeans(n_cells, n_init=1, random_state=self.random_state).fit(p).cluster_centers_
+        self.centres_ = (
+            KMeans(n_cells, n_init=1, random_state=self.random_state).fit(p).cluster_centers_
+        )
         return n_cells, _unordered_layout(n_cells)
 
     def _locate(self, p: Array) -> Cells:
@@ -250,12 +263,16 @@ class CallablePartition(Partition):
         self.n_cells = n_cells
 
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
-        cells = check_cells(self.function(p), len(p), n_cells=self.n_cells, name="partition(probabilities)")
+        cells = check_cells(
+            self.function(p), len(p), n_cells=self.n_cells, name="partition(probabilities)"
+        )
         n_cells = int(cells.max()) + 1 if self.n_cells is None else self.n_cells
         return n_cells, _unordered_layout(n_cells)
 
     def _locate(self, p: Array) -> Cells:
-        return check_cells(self.function(p), len(p), n_cells=self.n_cells_, name="partition(probabilities)")
+        return check_cells(
+            self.function(p), len(p), n_cells=self.n_cells_, name="partition(probabilities)"
+        )
 
 
 class PrecomputedPartition(Partition):
@@ -282,7 +299,9 @@ class PrecomputedPartition(Partition):
         check_is_fitted(self, "n_cells_")
         p = check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)
         if cells is None:
-            raise ValueError("`cells` must be given with a PrecomputedPartition: one cell number for each item.")
+            raise ValueError(
+                "`cells` must be given with a PrecomputedPartition: one cell number for each item."
+            )
         return check_cells(cells, len(p), n_cells=self.n_cells_)
 
     def _learn(self, p: Array) -> tuple[int, CellLayout]:  # noqa: ARG002 - the cells do not depend on it
@@ -316,7 +335,9 @@ def _slice(values: Array, n_slices: int) -> Cells:
 
 
 def _grid_layout(n_groups: int, n_levels: int) -> CellLayout:
-    return CellLayout(np.repeat(np.arange(n_groups), n_levels), np.tile(np.arange(n_levels), n_groups))
+    return CellLayout(
+        np.repeat(np.arange(n_groups), n_levels), np.tile(np.arange(n_levels), n_groups)
+    )
 
 
 def _unordered_layout(n_cells: int) -> CellLayout:

@@ -25,7 +25,8 @@ from hocal.uncertainty.snapshots import compress
 __all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
 
 _UNIT = 2.0**32  # a prediction is summed in units of 2**-32
-_BLOCK = 1 << 20  # numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
+# numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
+_BLOCK = 1 << 20
 _CODE_LIMIT = 1 << 62
 
 IntArray = NDArray[np.int64]
@@ -40,7 +41,9 @@ class Histogram(NamedTuple):
     multiplicity: IntArray  #: (n_rows,)
 
     @classmethod
-    def of(cls, cells: NDArray[Any], counts: Counts, multiplicity: IntArray | None = None) -> Histogram:
+    def of(
+        cls, cells: NDArray[Any], counts: Counts, multiplicity: IntArray | None = None
+    ) -> Histogram:
         """Count equal rows; the result does not depend on the order or the grouping of the input."""
         if multiplicity is None and isinstance(counts, np.ndarray):
             spans = (counts.max(axis=0) + 1).tolist()
@@ -48,7 +51,8 @@ class Histogram(NamedTuple):
                 return cls(*_count_codes(cells, counts, spans))
         packed = compress(_join_columns(cells, counts))
         table = packed.unique
-        weight = None if multiplicity is None else multiplicity.astype(np.float64)  # exact up to 2**53 items
+        # exact up to 2**53 items
+        weight = None if multiplicity is None else multiplicity.astype(np.float64)
         total = np.bincount(packed.inverse, weight).astype(np.int64)
         first = table[:, [0]] if isinstance(table, np.ndarray) else table[:, [0]].toarray()
         return cls(first.reshape(-1).astype(np.intp), table[:, 1:], total)
@@ -79,11 +83,11 @@ class CellStatistics:
     observed : Histogram
         Count vectors in class order.
     aligned : Histogram
-        Count vectors with each item's classes in order of falling predicted probability, so that "second
-        choice" means the same in every cell.
+        Count vectors with each item's classes in order of falling predicted probability, so that
+        "second choice" means the same in every cell.
     predicted : ndarray of shape (n_cells, n_classes)
-        Sum over the items of their predictions in falling order, in units of 2**-32: integers, so that a
-        sum does not depend on the order of its terms.
+        Sum over the items of their predictions in falling order, in units of 2**-32: integers, so
+        that a sum does not depend on the order of its terms.
     layout : CellLayout
         How the cells lie to each other; its length is the number of cells.
 
@@ -102,7 +106,9 @@ class CellStatistics:
     layout: CellLayout
 
     @classmethod
-    def from_items(cls, probabilities: ArrayLike, counts: Any, cells: ArrayLike, layout: CellLayout) -> CellStatistics:
+    def from_items(
+        cls, probabilities: ArrayLike, counts: Any, cells: ArrayLike, layout: CellLayout
+    ) -> CellStatistics:
         """Build the statistics of items held in memory.
 
         Parameters
@@ -126,10 +132,17 @@ class CellStatistics:
         check_same_length(p, checked, ("probabilities", "counts"))
         where = check_cells(cells, len(p), n_cells=len(layout.group))
         aligned = Histogram.of(where, align_counts(p, checked))
-        return cls(Histogram.of(where, checked), aligned, _sum_predictions(p, where, len(layout.group)), layout)
+        return cls(
+            Histogram.of(where, checked),
+            aligned,
+            _sum_predictions(p, where, len(layout.group)),
+            layout,
+        )
 
     def __add__(self, other: CellStatistics) -> CellStatistics:
-        same = self.n_classes == other.n_classes and all(map(np.array_equal, self.layout, other.layout))
+        same = self.n_classes == other.n_classes and all(
+            map(np.array_equal, self.layout, other.layout)
+        )
         if not same:
             raise ValueError(
                 "`other` must come from the same partition with the same classes. Fit it once, use it twice."
@@ -180,7 +193,9 @@ class CellStatistics:
             return np.asarray(self.predicted / _UNIT / self.n_items[:, None])
 
     def _per_cell(self, values: IntArray) -> IntArray:
-        return np.bincount(self.observed.cells, values.astype(np.float64), minlength=self.n_cells).astype(np.int64)
+        return np.bincount(
+            self.observed.cells, values.astype(np.float64), minlength=self.n_cells
+        ).astype(np.int64)
 
 
 def rank_classes(probabilities: Array) -> NDArray[np.intp]:
@@ -231,10 +246,13 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
     if isinstance(counts, np.ndarray):
         aligned = np.empty_like(counts)
         for block in item_blocks(probabilities):
-            aligned[block] = np.take_along_axis(counts[block], rank_classes(probabilities[block]), axis=1)
+            aligned[block] = np.take_along_axis(
+                counts[block], rank_classes(probabilities[block]), axis=1
+            )
         return aligned
     # Only labelled classes need a rank.
-    ranks, rows = np.empty(counts.nnz, dtype=np.int64), np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    ranks = np.empty(counts.nnz, dtype=np.int64)
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     for block in item_blocks(probabilities):
         order = rank_classes(probabilities[block])
         rank = np.empty_like(order)
@@ -254,13 +272,17 @@ def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
 def _sum_predictions(probabilities: Array, cells: NDArray[np.intp], n_cells: int) -> IntArray:
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
     total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
-    for block in item_blocks(probabilities, fewest=n_cells):  # each block costs a pass over the cells
+    for block in item_blocks(
+        probabilities, fewest=n_cells
+    ):  # each block costs a pass over the cells
         units = np.floor(-np.sort(-probabilities[block], axis=1) * _UNIT)
         n_items = len(units)
         membership = sparse.csr_array(
             (np.ones(n_items), cells[block], np.arange(n_items + 1)), shape=(n_items, n_cells)
         )
-        total += (membership.T @ units).astype(np.int64)  # a float sum of integers, exact below 2**53
+        total += (membership.T @ units).astype(
+            np.int64
+        )  # a float sum of integers, exact below 2**53
     return total
 
 

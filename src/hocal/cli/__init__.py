@@ -24,11 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises
     ------
     SystemExit
-        Always: 0 when all went well, 2 after bad input (one line on stderr says which), 130 after Ctrl-C.
+        Always: 0 when all went well, 2 after bad input (one line on stderr says which), 130 after
+        Ctrl-C.
     """
     absent = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
     if absent:
-        print(f'hocal: The command line needs {absent[0]}. Install it with: pip install "hocal[app]"', file=sys.stderr)
+        print(
+            f'hocal: The command line needs {absent[0]}. Install it with: pip install "hocal[app]"',
+            file=sys.stderr,
+        )
         sys.exit(2)
     if arguments is None:
         atexit.register(_mute)

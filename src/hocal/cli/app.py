@@ -23,7 +23,8 @@ app = typer.Typer(
     name="hocal",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,  # bad input gets one line, a mistake of ours its plain traceback
+    # bad input gets one line, a mistake of ours its plain traceback
+    pretty_exceptions_enable=False,
     help="Split a classifier's uncertainty into disagreement in the data and ignorance of the model.",
 )
 app.command("fit")(fit)
@@ -48,7 +49,13 @@ def _show_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and exit.", metavar="", is_eager=True, callback=_show_version),
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            metavar="",
+            is_eager=True,
+            callback=_show_version,
+        ),
     ] = False,
 ) -> None:
     pass

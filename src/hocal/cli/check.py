@@ -18,7 +18,9 @@ def check(
     item: options.Item,
     label: Annotated[str, typer.Option(help="Column with the labels.")],
     annotator: Annotated[str, typer.Option(help="Column that tells who judged.")],
-    time: Annotated[str | None, typer.Option(help="Column that tells when, or in which order.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column that tells when, or in which order.")
+    ] = None,
     classes: options.Classes = None,
     names: options.Names = None,
     missing: options.Missing = "error",
@@ -36,7 +38,13 @@ def check(
 
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Checking"):
         table: Any = open_labels(
-            read, labels, item=item, label=[label], annotator=annotator, time=time, names=split_list(names)
+            read,
+            labels,
+            item=item,
+            label=[label],
+            annotator=annotator,
+            time=time,
+            names=split_list(names),
         )
         result = check_annotations(
             table,

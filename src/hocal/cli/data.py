@@ -13,11 +13,15 @@ from hocal.cli.outputs import print_json
 
 __all__ = ["data"]
 
-data = typer.Typer(help="List and fetch data sets with several labels an item.", no_args_is_help=True)
+data = typer.Typer(
+    help="List and fetch data sets with several labels an item.", no_args_is_help=True
+)
 
 DataHome = Annotated[
     Path | None,
-    typer.Option(help="Folder of the data; by default HOCAL_DATA, else the user's cache.", show_default=False),
+    typer.Option(
+        help="Folder of the data; by default HOCAL_DATA, else the user's cache.", show_default=False
+    ),
 ]
 
 
@@ -42,13 +46,18 @@ def list_(data_home: DataHome = None, as_json: options.AsJson = False) -> None:
         absent = "fetch" if file["downloadable"] else "by hand"
         state = "yes" if file["location"] else absent
         size = f"{file['size'] / 1e6:.1f}"
-        table.add_row(*(Text(entry) for entry in (file["name"], file["path"], size, file["licence"], state)))
+        table.add_row(
+            *(Text(entry) for entry in (file["name"], file["path"], size, file["licence"], state))
+        )
     Console().print(table)
 
 
 @data.command("fetch")
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets, as `hocal data list` names them.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Data sets, as `hocal data list` names them."),
+    ],
     data_home: DataHome = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -59,7 +68,9 @@ def fetch(
     from hocal.datasets import fetch as fetch_files
 
     with Progress(in_bytes=True) as progress:
-        paths = {name: fetch_files(name, progress=progress.update, data_home=data_home) for name in names}
+        paths = {
+            name: fetch_files(name, progress=progress.update, data_home=data_home) for name in names
+        }
     if as_json:
         print_json({"files": {name: list(found) for name, found in paths.items()}})
     else:

@@ -28,7 +28,9 @@ CERTIFICATE = "labels an item prove about the aleatoric uncertainty of the large
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("hocal-demo.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "hocal-demo.html"
+    ),
     items: Annotated[int, typer.Option(help="Digits; half calibrate, half test.", min=100)] = 6000,
     random_state: options.RandomState = 0,
     force: options.Force = False,
@@ -36,8 +38,9 @@ def demo(
 ) -> None:
     """Judge a weak reader of ambiguous digits, print how right the estimates are, and write a report.
 
-    Digits from scikit-learn are made ambiguous by noise, blur and blends. A strong teacher knows how people would
-    read them; labels are drawn from it, and its answers are the truth that estimates are held against.
+    Digits from scikit-learn are made ambiguous by noise, blur and blends. A strong teacher knows
+    how people would read them; labels are drawn from it, and its answers are the truth that
+    estimates are held against.
 
     Example: hocal demo --output digits.html
     """
@@ -66,7 +69,9 @@ def _print(shown: Demonstration, output: Path) -> None:
     console.print(_estimates_table(shown))
     console.print(f"\n{EXPLANATION}\n\nWhat {shown.estimates[-1].k} {CERTIFICATE}\n")
     console.print(_cells_table(shown))
-    console.print(f"\nThe report with the digits themselves: {output}", highlight=False, soft_wrap=True)
+    console.print(
+        f"\nThe report with the digits themselves: {output}", highlight=False, soft_wrap=True
+    )
 
 
 def _estimates_table(shown: Demonstration) -> Any:
@@ -92,6 +97,11 @@ def _cells_table(shown: Demonstration) -> Any:
         table.add_column(name, justify="right")
     for cell in shown.cells:
         lower, upper = cell.interval
-        numbers = (str(cell.n_items), f"{lower:.2f} to {upper:.2f}", f"{cell.estimate:.3f}", f"{cell.truth:.3f}")
+        numbers = (
+            str(cell.n_items),
+            f"{lower:.2f} to {upper:.2f}",
+            f"{cell.estimate:.3f}",
+            f"{cell.truth:.3f}",
+        )
         table.add_row(cell.name, *numbers)
     return table

@@ -17,7 +17,10 @@ from hocal.uncertainty.decomposition import Decomposition, decompose
 
 __all__ = ["CertifiedCell", "Demonstration", "Estimate", "demonstrate"]
 
-METHODS: dict[Literal["empirical", "deconvolved"], str] = {"empirical": "the paper's method", "deconvolved": "hocal"}
+METHODS: dict[Literal["empirical", "deconvolved"], str] = {
+    "empirical": "the paper's method",
+    "deconvolved": "hocal",
+}
 N_SHOWN = 6  # cells of the certificate
 
 
@@ -28,7 +31,8 @@ class Estimate(NamedTuple):
     method: str  #: in plain words
     aleatoric: float  #: mean over the test items
     epistemic: float  #: mean over the test items
-    error: float  #: mean distance between estimated and true aleatoric uncertainty of a test item's cell
+    #: mean distance between estimated and true aleatoric uncertainty of a test item's cell
+    error: float
 
 
 class CertifiedCell(NamedTuple):
@@ -87,23 +91,29 @@ def demonstrate(
     if not sizes:
         raise ValueError("`label_numbers` must hold at least one number of labels, got none.")
     progress("drawing digits")
-    world, estimates = make_ambiguous_digits(n_items, random_state=seed), []
+    world = make_ambiguous_digits(n_items, random_state=seed)
+    estimates = []
     half = len(world) // 2
     for k in sizes:
         counts = world.draw(k, random_state=seed + k)
         for method, words in METHODS.items():
             progress(f"{k} labels an item, {words}")
-            calibrator = SnapshotCalibrator(method=method).fit(world.predictions[:half], counts[:half])
+            calibrator = SnapshotCalibrator(method=method).fit(
+                world.predictions[:half], counts[:half]
+            )
             estimates.append(_estimate(world, calibrator, k, words))
     progress("certifying, and writing the report")
-    report, truth = _report(world, calibrator, counts, seed), decompose(world.mixtures)
+    report = _report(world, calibrator, counts, seed)
+    truth = decompose(world.mixtures)
     return Demonstration(estimates, truth, _certified_cells(world, truth, report), report)
 
 
 def _estimate(world: World, calibrator: SnapshotCalibrator, k: int, method: str) -> Estimate:
     test = slice(len(world) // 2, None)
     parts = calibrator.decompose(world.predictions[test])
-    error = aleatoric_error(parts, label_distributions=world.label_distributions[test], cells=world.cells[test])
+    error = aleatoric_error(
+        parts, label_distributions=world.label_distributions[test], cells=world.cells[test]
+    )
     return Estimate(k, method, float(parts.aleatoric.mean()), float(parts.epistemic.mean()), error)
 
 
@@ -123,9 +133,12 @@ def _certified_cells(world: World, truth: Decomposition, report: Report) -> list
     ]
 
 
-def _report(world: World, calibrator: SnapshotCalibrator, counts: NDArray[np.int64], random_state: int) -> Report:
+def _report(
+    world: World, calibrator: SnapshotCalibrator, counts: NDArray[np.int64], random_state: int
+) -> Report:
     test = slice(len(world) // 2, None)
-    images = np.rint(255 * (1 - world.features[test])).astype(np.uint8).reshape(-1, 8, 8)  # ink on paper
+    # ink on paper
+    images = np.rint(255 * (1 - world.features[test])).astype(np.uint8).reshape(-1, 8, 8)
     summary = summarise(
         calibrator,
         world.predictions[test],

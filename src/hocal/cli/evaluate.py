@@ -33,9 +33,12 @@ def evaluate(
     names: options.Names = None,
     probability_names: options.ProbabilityNames = None,
     k: Annotated[
-        int | None, typer.Option("--k", help="Labels in a snapshot; the fewest of an item by default.")
+        int | None,
+        typer.Option("--k", help="Labels in a snapshot; the fewest of an item by default."),
     ] = None,
-    n_resamples: Annotated[int, typer.Option(help="Simulations of the noise floor and the p-value.")] = 100,
+    n_resamples: Annotated[
+        int, typer.Option(help="Simulations of the noise floor and the p-value.")
+    ] = 100,
     random_state: options.RandomState = 0,
     confidence: options.Confidence = 0.95,
     simultaneous: options.Simultaneous = False,
@@ -50,20 +53,27 @@ def evaluate(
 ) -> None:
     """Measure a model on items it was not fitted on, and show what its calibration labels prove.
 
-    The calibration error is the distance between predicted and observed snapshots of k labels. It is large by
-    chance alone when items are few, so compare it with the noise floor; a small p-value says that the model
-    is not calibrated. The items are held in memory.
+    The calibration error is the distance between predicted and observed snapshots of k labels. It
+    is large by chance alone when items are few, so compare it with the noise floor; a small p-value
+    says that the model is not calibrated. The items are held in memory.
 
-    Example: hocal evaluate model.hocal test.parquet softmax.parquet --label choice --k 5 --unlabelled drop
+    Example: hocal evaluate model.hocal test.parquet softmax.parquet --label choice --k 5
+    --unlabelled drop
     """
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    given = label_options(label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules)
-    loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
+    given = label_options(
+        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+    )
+    loaded = load_model(model).called(
+        item=item, probability_columns=split_list(probability_columns), cell=cell
+    )
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
         predictions = loaded.open(read, probabilities, names=split_list(probability_names))
         held, predictions = given.open(read, labels, predictions, item=loaded.item)
-        items = read_items(held, predictions, given, item=loaded.item, classes=loaded.classes, cell=loaded.cell)
+        items = read_items(
+            held, predictions, given, item=loaded.item, classes=loaded.classes, cell=loaded.cell
+        )
     with working("Measuring calibration"), predictions.explained(items.items.tolist()):
         error = loaded.calibrator.calibration_error(
             items.probabilities,
@@ -80,7 +90,9 @@ def evaluate(
     show(error, gap, certificate, entropy, loaded.cell_names())
 
 
-def _aleatoric_error(calibrator: SnapshotCalibrator, items: Items, entropy: str) -> dict[str, float]:
+def _aleatoric_error(
+    calibrator: SnapshotCalibrator, items: Items, entropy: str
+) -> dict[str, float]:
     """Return the error of the aleatoric uncertainty, averaged over items and over cells."""
     import numpy as np
 
@@ -97,7 +109,11 @@ def _aleatoric_error(calibrator: SnapshotCalibrator, items: Items, entropy: str)
 
 
 def _show_json(
-    error: CalibrationError, gap: dict[str, float], certificate: Certificate, entropy: str, names: list[str]
+    error: CalibrationError,
+    gap: dict[str, float],
+    certificate: Certificate,
+    entropy: str,
+    names: list[str],
 ) -> None:
     scalars = ("k", "mean", "max", "noise_floor", "noise_floor_max", "p_value", "debiased")
     print_json(
@@ -123,7 +139,11 @@ def _show_json(
 
 
 def _show(
-    error: CalibrationError, gap: dict[str, float], certificate: Certificate, entropy: str, names: list[str]
+    error: CalibrationError,
+    gap: dict[str, float],
+    certificate: Certificate,
+    entropy: str,
+    names: list[str],
 ) -> None:
     unit = "nats" if entropy == "shannon" else entropy
     print_table(

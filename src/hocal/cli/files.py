@@ -42,9 +42,13 @@ def read_header(files: Sequence[str], separator: str) -> list[str]:
         if not found:
             raise ValueError(f"{file} must begin with the names of its columns, got an empty file.")
         if len(set(found)) < len(found):
-            raise ValueError(f"{file} must have distinct names of columns, got {', '.join(map(repr, found))}.")
+            raise ValueError(
+                f"{file} must have distinct names of columns, got {', '.join(map(repr, found))}."
+            )
         if columns and found != columns:
-            raise ValueError(f"{file} must have the columns of {files[0]}, got {', '.join(map(repr, found))}.")
+            raise ValueError(
+                f"{file} must have the columns of {files[0]}, got {', '.join(map(repr, found))}."
+            )
         columns = found
     return columns
 
@@ -52,7 +56,9 @@ def read_header(files: Sequence[str], separator: str) -> list[str]:
 def _first_line(file: str, separator: str) -> list[str]:
     """Return the entries of the first line; bytes that are no text are left to DuckDB, which knows their line."""
     if "://" in file:
-        raise ValueError(f"{file} must be a file on this machine, or Parquet: CSV is not read over the network.")
+        raise ValueError(
+            f"{file} must be a file on this machine, or Parquet: CSV is not read over the network."
+        )
     open_ = gzip.open if file.endswith(".gz") else open
     try:
         with open_(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:

@@ -50,20 +50,33 @@ def fit(
     partition: Annotated[
         str, typer.Option(help="How items become cells: top-label, or uniform for two classes.")
     ] = "top-label",
-    n_slices: Annotated[int, typer.Option(help="Slices of the top probability, for top-label.")] = 10,
-    n_bins: Annotated[int, typer.Option(help="Bins of the probability of the second class, for uniform.")] = 10,
+    n_slices: Annotated[
+        int, typer.Option(help="Slices of the top probability, for top-label.")
+    ] = 10,
+    n_bins: Annotated[
+        int, typer.Option(help="Bins of the probability of the second class, for uniform.")
+    ] = 10,
     n_cells: Annotated[int | None, typer.Option(help="Number of cells, with --cell.")] = None,
-    method: Annotated[str, typer.Option(help="deconvolved, or empirical for the paper's method.")] = "deconvolved",
+    method: Annotated[
+        str, typer.Option(help="deconvolved, or empirical for the paper's method.")
+    ] = "deconvolved",
     k: Annotated[int | None, typer.Option("--k", help="Snapshot size, for empirical.")] = None,
-    panel_size: Annotated[int | None, typer.Option(help="Report what a panel of so many annotators shows.")] = None,
+    panel_size: Annotated[
+        int | None, typer.Option(help="Report what a panel of so many annotators shows.")
+    ] = None,
     missing: options.Missing = "error",
     unknown: options.Unknown = "error",
     duplicates: options.Duplicates = "error",
     unlabelled: options.Unlabelled = "error",
     unpredicted: options.Unpredicted = "error",
-    engine: Annotated[str, typer.Option(help="Where the tables are joined and counted: duckdb or spark.")] = "duckdb",
+    engine: Annotated[
+        str, typer.Option(help="Where the tables are joined and counted: duckdb or spark.")
+    ] = "duckdb",
     spark_master: Annotated[
-        str | None, typer.Option(help="Spark to use: local[4], spark://host:7077 or sc://host; local by default.")
+        str | None,
+        typer.Option(
+            help="Spark to use: local[4], spark://host:7077 or sc://host; local by default."
+        ),
     ] = None,
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
@@ -71,8 +84,9 @@ def fit(
 ) -> None:
     """Calibrate predictions on labels and save the model.
 
-    The model that made the predictions must not have been trained on these items. Without --classes the
-    classes are the names of the columns of probabilities; of a column of lists they are 0, 1, 2, ...
+    The model that made the predictions must not have been trained on these items. Without --classes
+    the classes are the names of the columns of probabilities; of a column of lists they are 0, 1,
+    2, ...
 
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
@@ -80,7 +94,9 @@ def fit(
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    given = label_options(label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules)
+    given = label_options(
+        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+    )
     declared = split_list(classes)
     with (
         output_file(output, force=force) as temporary,
@@ -96,18 +112,29 @@ def fit(
             names=split_list(probability_names),
         )
         order = predictions.classes if declared is None else declared
-        chosen = _partition(partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell)
+        chosen = _partition(
+            partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell
+        )
         with working("Counting labels in cells"), predictions.explained():
             held, predictions = given.open(read, labels, predictions, item=item)
-            statistics = _statistics(held, predictions, given, chosen, item=item, classes=order, cell=cell)
+            statistics = _statistics(
+                held, predictions, given, chosen, item=item, classes=order, cell=cell
+            )
         with working("Fitting"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "No item has two labels")  # said in one line below
             calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
             calibrator.fit_statistics(statistics)
-        notes = model_notes(classes=order, item=item, probability_columns=predictions.given, cell=cell)
+        notes = model_notes(
+            classes=order, item=item, probability_columns=predictions.given, cell=cell
+        )
         hocal.save(calibrator, temporary, notes=notes)
         left_out = count_left_out(held, predictions, given, statistics, item=item, classes=order)
-        summary = {"model": output, **_summarise(calibrator), "classes": order, "left_out": left_out}
+        summary = {
+            "model": output,
+            **_summarise(calibrator),
+            "classes": order,
+            "left_out": left_out,
+        }
     if as_json:
         print_json(summary)
     else:
@@ -149,7 +176,9 @@ def _statistics(
     if given.count_columns:
         items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
         where = partition.assign(items.probabilities, items.cells)
-        return CellStatistics.from_items(items.probabilities, items.counts, where, partition.layout_)
+        return CellStatistics.from_items(
+            items.probabilities, items.counts, where, partition.layout_
+        )
     if given.label_argument is None:
         raise ValueError("`--label` or `--count-columns` must be given.")
     return cell_statistics(
@@ -169,7 +198,9 @@ def _statistics(
 def _show(summary: dict[str, Any], *, most_labels: int) -> None:
     left_out = {"left_out": say_left_out(summary["left_out"])} if summary["left_out"] else {}
     told = {**summary, "classes": ", ".join(summary["classes"]), **left_out}
-    print_table("Fitted", {WORDS.get(name, name): value for name, value in told.items() if value != {}})
+    print_table(
+        "Fitted", {WORDS.get(name, name): value for name, value in told.items() if value != {}}
+    )
     if most_labels == 1:
         note(
             "No item has two labels. One label an item cannot tell people who disagree from a model that does not "

@@ -29,7 +29,9 @@ class LabelOptions(NamedTuple):
         """The columns with labels as the library takes them: one name for judgements, several for annotators."""
         return self.label[0] if len(self.label) == 1 else self.label or None
 
-    def open(self, read: Read, path: str, predictions: Probabilities, *, item: str) -> tuple[Any, Probabilities]:
+    def open(
+        self, read: Read, path: str, predictions: Probabilities, *, item: str
+    ) -> tuple[Any, Probabilities]:
         """Open the table of labels; items of both tables then have the same type."""
         labels = open_labels(
             read,
@@ -52,7 +54,13 @@ def label_options(
     rules: Mapping[str, str],
 ) -> LabelOptions:
     """Return the options as they were typed, their lists taken apart."""
-    return LabelOptions(split_list(label) or [], annotator, split_list(count_columns) or [], split_list(names), rules)
+    return LabelOptions(
+        split_list(label) or [],
+        annotator,
+        split_list(count_columns) or [],
+        split_list(names),
+        rules,
+    )
 
 
 class Items(NamedTuple):
@@ -109,7 +117,9 @@ def find_rows(items: Sequence[Any]) -> dict[Any, int]:
     rows = {name: row for row, name in enumerate(items)}
     if len(rows) < len(items):
         repeated = next(name for row, name in enumerate(items) if rows[name] != row)
-        raise ValueError(f"PROBABILITIES must have one row for each item, got several for {repeated!r}.")
+        raise ValueError(
+            f"PROBABILITIES must have one row for each item, got several for {repeated!r}."
+        )
     return rows
 
 

@@ -37,7 +37,11 @@ def count_left_out(
     """
     rules = {name for name, rule in given.rules.items() if rule == "drop"}
     of_labels = bool(given.label and rules - {"unlabelled"})
-    found = _count_labels(labels, given, item, classes, int(remained.n_labels.sum())) if of_labels else {}
+    found = (
+        _count_labels(labels, given, item, classes, int(remained.n_labels.sum()))
+        if of_labels
+        else {}
+    )
     if "unlabelled" in rules:
         found["unlabelled"] = count_rows(predictions.table) - int(remained.n_items.sum())
     return {name: found[name] for name in WORDS if name in rules and name in found}
@@ -46,21 +50,31 @@ def count_left_out(
 def say_left_out(found: Mapping[str, int]) -> str:
     """Say in one line what was left out, and why."""
     nouns = {name: "item" if name == "unlabelled" else "label" for name in found}
-    told = [WORDS[name].format(f"{n} {nouns[name]}{'s' * (n != 1)}") for name, n in found.items() if n]
+    told = [
+        WORDS[name].format(f"{n} {nouns[name]}{'s' * (n != 1)}") for name, n in found.items() if n
+    ]
     return ", ".join(told) or "nothing"
 
 
-def _count_labels(labels: Any, given: LabelOptions, item: str, classes: Sequence[str], n_labels: int) -> dict[str, int]:
+def _count_labels(
+    labels: Any, given: LabelOptions, item: str, classes: Sequence[str], n_labels: int
+) -> dict[str, int]:
     import narwhals as nw
 
     frame = _judgements(labels, given, item)
     columns = frame.collect_schema().names()
     complete = frame.filter(*(~nw.col(name).is_null() for name in columns))
     known = complete.filter(nw.col("label").is_in(list(classes)))
-    n_rows, n_complete, n_known = (count_rows(part.to_native()) for part in (frame, complete, known))
+    n_rows, n_complete, n_known = (
+        count_rows(part.to_native()) for part in (frame, complete, known)
+    )
     n_repeated = 0
     if "annotator" in columns and given.rules["duplicates"] == "drop":
-        times = known.group_by("item", "annotator").agg(nw.len().alias("times")).filter(nw.col("times") > 1)
+        times = (
+            known.group_by("item", "annotator")
+            .agg(nw.len().alias("times"))
+            .filter(nw.col("times") > 1)
+        )
         n_repeated = int(times.select(nw.col("times").sum()).collect()["times"].to_list()[0] or 0)
     return {
         "missing": n_rows - n_complete,

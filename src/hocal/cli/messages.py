@@ -15,14 +15,18 @@ __all__ = ["Progress", "interrupted", "is_bad_input", "note", "one_line", "worki
 DELAY = 1.0  # seconds before a progress bar or a spinner appears
 
 _ENGINES = ("_duckdb", "duckdb", "py4j", "pyspark")
-_OPTION = re.compile(r'\b(missing|unknown|duplicates|unlabelled|unpredicted)="(\w+)"')  # as Python writes it
+_OPTION = re.compile(
+    r'\b(missing|unknown|duplicates|unlabelled|unpredicted)="(\w+)"'
+)  # as Python writes it
 _PHRASES = {  # of the library, as the command line has to put them
     "Exactly one of `label` and `count_columns`": "Exactly one of --label and --count-columns",
     "add them to `classes`": "add them to --classes",
 }
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)\s*\nOriginal Line: (.*)")
 _CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
-_CSV_REASON = re.compile(r"^(?:Expected Number|Error when|Value with|Invalid unicode|Maximum line).*$", re.MULTILINE)
+_CSV_REASON = re.compile(
+    r"^(?:Expected Number|Error when|Value with|Invalid unicode|Maximum line).*$", re.MULTILINE
+)
 
 
 def interrupted(error: BaseException) -> bool:

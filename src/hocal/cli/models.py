@@ -21,10 +21,13 @@ class Model(NamedTuple):
     calibrator: SnapshotCalibrator
     classes: list[str]  #: names of the classes
     item: str  #: column of the items
-    probability_columns: list[str] | None  #: columns of the predictions; None for all but the others
+    #: columns of the predictions; None for all but the others
+    probability_columns: list[str] | None
     cell: str | None  #: column of the cells, where they come with the data
 
-    def called(self, *, item: str | None, probability_columns: list[str] | None, cell: str | None) -> Model:
+    def called(
+        self, *, item: str | None, probability_columns: list[str] | None, cell: str | None
+    ) -> Model:
         """Return the model for a table whose columns have other names; None keeps a name."""
         return self._replace(
             item=item or self.item,
@@ -56,7 +59,11 @@ def model_notes(
     *, classes: Sequence[str], item: str, probability_columns: Sequence[str], cell: str | None
 ) -> dict[str, str]:
     """Return the notes that `hocal fit` saves with a calibrator."""
-    notes = {"item": item, "classes": json.dumps(classes), "probability_columns": json.dumps(probability_columns)}
+    notes = {
+        "item": item,
+        "classes": json.dumps(classes),
+        "probability_columns": json.dumps(probability_columns),
+    }
     return notes if cell is None else {**notes, "cell": cell}
 
 
@@ -65,7 +72,10 @@ def load_model(path: Path) -> Model:
     import hocal
     from hocal.calibration.persistence import read_notes
 
-    calibrator, notes = hocal.load(path), read_notes(path)
-    classes = json.loads(notes.get("classes", "null")) or list(map(str, range(calibrator.statistics_.n_classes)))
+    calibrator = hocal.load(path)
+    notes = read_notes(path)
+    classes = json.loads(notes.get("classes", "null")) or list(
+        map(str, range(calibrator.statistics_.n_classes))
+    )
     columns = json.loads(notes.get("probability_columns", "null"))
     return Model(calibrator, classes, notes.get("item", "item"), columns, notes.get("cell"))

@@ -20,7 +20,9 @@ def split_list(text: str | None) -> list[str] | None:
     parse = _parse_json if text.lstrip().startswith("[") else _parse_csv
     entries = parse(text)
     if not entries:
-        raise ValueError(f"A list must have at least one entry, got {text!r}. Leave the option out instead.")
+        raise ValueError(
+            f"A list must have at least one entry, got {text!r}. Leave the option out instead."
+        )
     return entries
 
 
@@ -32,7 +34,9 @@ def _parse_json(text: str) -> list[str]:
     try:
         return [str(entry) for entry in json.loads(text)]
     except json.JSONDecodeError as error:
-        raise ValueError(f"A list must be separated by commas or be JSON, got {text}: {error}.") from error
+        raise ValueError(
+            f"A list must be separated by commas or be JSON, got {text}: {error}."
+        ) from error
 
 
 def _text(help_: str, *names: str, metavar: str | None = None) -> Any:
@@ -40,21 +44,29 @@ def _text(help_: str, *names: str, metavar: str | None = None) -> Any:
 
 
 def _flag(help_: str, name: str) -> Any:
-    return typer.Option(name, help=help_, metavar="")  # else the help shows a type, as if a value were to follow
+    return typer.Option(
+        name, help=help_, metavar=""
+    )  # else the help shows a type, as if a value were to follow
 
 
-LabelsFile: TypeAlias = Annotated[str, typer.Argument(metavar="LABELS", help=f"Table of labels. {_FILES}")]
-ProbabilitiesFile: TypeAlias = Annotated[
-    str, typer.Argument(metavar="PROBABILITIES", help=f"Table of predictions, a row an item. {_FILES}")
+LabelsFile: TypeAlias = Annotated[
+    str, typer.Argument(metavar="LABELS", help=f"Table of labels. {_FILES}")
 ]
-ModelFile: TypeAlias = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by `hocal fit`.")]
+ProbabilitiesFile: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="PROBABILITIES", help=f"Table of predictions, a row an item. {_FILES}"),
+]
+ModelFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file written by `hocal fit`.")
+]
 Output: TypeAlias = Annotated[Path, _text("File to write.", "--output", "-o")]
 Force: TypeAlias = Annotated[bool, _flag("Replace the output if it is there.", "--force")]
 AsJson: TypeAlias = Annotated[bool, _flag("Print JSON for machines instead of a table.", "--json")]
 
 Item: TypeAlias = Annotated[str, _text("Column that tells the items apart.", "--item")]
 Label: TypeAlias = Annotated[
-    str | None, _text("Column with the labels, or one column for each annotator.", "--label", metavar=_LIST)
+    str | None,
+    _text("Column with the labels, or one column for each annotator.", "--label", metavar=_LIST),
 ]
 Annotator: TypeAlias = Annotated[
     str | None, _text("Column that tells who judged, to find repeated judgements.", "--annotator")
@@ -67,15 +79,23 @@ CountColumns: TypeAlias = Annotated[
         metavar=_LIST,
     ),
 ]
-Classes: TypeAlias = Annotated[str | None, _text("Classes, in the order of their columns.", "--classes", metavar=_LIST)]
+Classes: TypeAlias = Annotated[
+    str | None, _text("Classes, in the order of their columns.", "--classes", metavar=_LIST)
+]
 Names: TypeAlias = Annotated[
     str | None,
-    _text("Names of the columns of LABELS, when it is a CSV file without a header.", "--names", metavar=_LIST),
+    _text(
+        "Names of the columns of LABELS, when it is a CSV file without a header.",
+        "--names",
+        metavar=_LIST,
+    ),
 ]
 ProbabilityColumns: TypeAlias = Annotated[
     str | None,
     _text(
-        "Columns with the probability of each class, or one column of lists.", "--probability-columns", metavar=_LIST
+        "Columns with the probability of each class, or one column of lists.",
+        "--probability-columns",
+        metavar=_LIST,
     ),
 ]
 ProbabilityNames: TypeAlias = Annotated[
@@ -86,10 +106,14 @@ ProbabilityNames: TypeAlias = Annotated[
         metavar=_LIST,
     ),
 ]
-Cell: TypeAlias = Annotated[str | None, _text("Column of PROBABILITIES with cell numbers.", "--cell")]
+Cell: TypeAlias = Annotated[
+    str | None, _text("Column of PROBABILITIES with cell numbers.", "--cell")
+]
 
 _OF_MODEL = "By default as in the fit."
-ItemOfModel: TypeAlias = Annotated[str | None, _text(f"Column that tells the items apart. {_OF_MODEL}", "--item")]
+ItemOfModel: TypeAlias = Annotated[
+    str | None, _text(f"Column that tells the items apart. {_OF_MODEL}", "--item")
+]
 ColumnsOfModel: TypeAlias = Annotated[
     str | None,
     _text(
@@ -98,16 +122,30 @@ ColumnsOfModel: TypeAlias = Annotated[
         metavar=_LIST,
     ),
 ]
-CellOfModel: TypeAlias = Annotated[str | None, _text(f"Column with cell numbers. {_OF_MODEL}", "--cell")]
+CellOfModel: TypeAlias = Annotated[
+    str | None, _text(f"Column with cell numbers. {_OF_MODEL}", "--cell")
+]
 
 Missing: TypeAlias = Annotated[str, _text("Rows with a gap: error or drop.", "--missing")]
 Unknown: TypeAlias = Annotated[str, _text("Labels that are no class: error or drop.", "--unknown")]
-Duplicates: TypeAlias = Annotated[str, _text("Repeated judgements: error, keep or drop.", "--duplicates")]
-Unlabelled: TypeAlias = Annotated[str, _text("Items with a prediction and no label: error or drop.", "--unlabelled")]
-Unpredicted: TypeAlias = Annotated[str, _text("Items with labels and no prediction: error or drop.", "--unpredicted")]
+Duplicates: TypeAlias = Annotated[
+    str, _text("Repeated judgements: error, keep or drop.", "--duplicates")
+]
+Unlabelled: TypeAlias = Annotated[
+    str, _text("Items with a prediction and no label: error or drop.", "--unlabelled")
+]
+Unpredicted: TypeAlias = Annotated[
+    str, _text("Items with labels and no prediction: error or drop.", "--unpredicted")
+]
 
-Confidence: TypeAlias = Annotated[float, _text("Confidence of the certified intervals.", "--confidence")]
+Confidence: TypeAlias = Annotated[
+    float, _text("Confidence of the certified intervals.", "--confidence")
+]
 Simultaneous: TypeAlias = Annotated[bool, _flag("Certify all cells at once.", "--simultaneous")]
-Entropy: TypeAlias = Annotated[str, _text("Measure of uncertainty: shannon (nats) or brier.", "--entropy")]
+Entropy: TypeAlias = Annotated[
+    str, _text("Measure of uncertainty: shannon (nats) or brier.", "--entropy")
+]
 RandomState: TypeAlias = Annotated[int, _text("Seed.", "--random-state")]
-MemoryLimit: TypeAlias = Annotated[str, _text("Memory that DuckDB may use; it spills to disk.", "--memory-limit")]
+MemoryLimit: TypeAlias = Annotated[
+    str, _text("Memory that DuckDB may use; it spills to disk.", "--memory-limit")
+]

@@ -54,7 +54,11 @@ def open_writer(path: Path, name: str, schema: Any) -> Iterator[Any]:
             yield writer
         return
     options = csv.WriteOptions(delimiter=SEPARATORS[kind])
-    sink = pa.CompressedOutputStream(str(path), "gzip") if name.endswith(".gz") else pa.OSFile(str(path), "wb")
+    sink = (
+        pa.CompressedOutputStream(str(path), "gzip")
+        if name.endswith(".gz")
+        else pa.OSFile(str(path), "wb")
+    )
     with sink, csv.CSVWriter(sink, schema, write_options=options) as writer:
         yield writer
 
@@ -82,7 +86,9 @@ def _refuse_existing(path: Path, force: bool) -> None:
     if path.is_dir():
         raise ValueError(f"{path} must be a file, got a folder.")
     if path.exists() and not force:
-        raise ValueError(f"{path} is there already. Choose another output, or replace it with --force.")
+        raise ValueError(
+            f"{path} is there already. Choose another output, or replace it with --force."
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -25,14 +25,30 @@ WORDS = {  # what people read instead of the keys for machines
 
 
 def plan(
-    k: Annotated[str, typer.Option("--k", help="Labels an item; with --budget also several, as in 2,3,5.")],
-    width: Annotated[float | None, typer.Option(help="Wanted width of a cell's aleatoric interval.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Wanted calibration error of a cell.")] = None,
-    n_items: Annotated[int | None, typer.Option(help="Items in a cell: how wide will its interval be?")] = None,
-    budget: Annotated[int | None, typer.Option(help="Labels to spend: which k is best? Needs --model.")] = None,
-    n_classes: Annotated[int | None, typer.Option(help="Number of classes, unless a model tells.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Model file of a pilot study, to plan for data like its.")] = None,
-    cell: Annotated[int | None, typer.Option(help="Cell of the model to plan for, unless for --budget.")] = None,
+    k: Annotated[
+        str, typer.Option("--k", help="Labels an item; with --budget also several, as in 2,3,5.")
+    ],
+    width: Annotated[
+        float | None, typer.Option(help="Wanted width of a cell's aleatoric interval.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Wanted calibration error of a cell.")
+    ] = None,
+    n_items: Annotated[
+        int | None, typer.Option(help="Items in a cell: how wide will its interval be?")
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(help="Labels to spend: which k is best? Needs --model.")
+    ] = None,
+    n_classes: Annotated[
+        int | None, typer.Option(help="Number of classes, unless a model tells.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Model file of a pilot study, to plan for data like its.")
+    ] = None,
+    cell: Annotated[
+        int | None, typer.Option(help="Cell of the model to plan for, unless for --budget.")
+    ] = None,
     confidence: options.Confidence = 0.95,
     entropy: options.Entropy = "shannon",
     n_simulations: Annotated[int, typer.Option(help="Simulated studies, for --budget.")] = 20,
@@ -50,11 +66,17 @@ def plan(
     calibrator = None if model is None else hocal.load(model)
     with working("Planning"):
         if budget is not None:
-            choices = {"n_simulations": n_simulations, "entropy": entropy, "random_state": random_state}
+            choices = {
+                "n_simulations": n_simulations,
+                "entropy": entropy,
+                "random_state": random_state,
+            }
             result = _split_budget(calibrator, budget, _sizes(k), choices)
         else:
             if n_classes is None and calibrator is None:
-                raise ValueError("`--n-classes` or `--model` must be given, to know what is planned for.")
+                raise ValueError(
+                    "`--n-classes` or `--model` must be given, to know what is planned for."
+                )
             study = {"n_classes": n_classes, "mixture": _mixture(calibrator, cell)}
             common = {"k": _one_size(k), "confidence": confidence, "entropy": entropy}
             result = _plan_cell(n_items, {"width": width, "epsilon": epsilon}, common, study)
@@ -75,7 +97,11 @@ def _split_budget(
     if calibrator is None:
         raise ValueError("`--budget` needs --model, a pilot study to simulate.")
     found = hocal.plan_budget(calibrator, budget, k=k, **choices)
-    return {"budget": budget, "best": found.best._asdict(), "splits": [row._asdict() for row in found.rows]}
+    return {
+        "budget": budget,
+        "best": found.best._asdict(),
+        "splits": [row._asdict() for row in found.rows],
+    }
 
 
 def _plan_cell(
@@ -85,7 +111,11 @@ def _plan_cell(
     import hocal
 
     if n_items is not None:
-        return {"width": hocal.interval_width(n_items, **common, **study), "n_items": n_items, **common}
+        return {
+            "width": hocal.interval_width(n_items, **common, **study),
+            "n_items": n_items,
+            **common,
+        }
     needed = hocal.items_needed(**wanted, **common, **study)
     asked = {name: value for name, value in wanted.items() if value is not None}
     return {"n_items": needed, "n_labels": needed * common["k"], **asked, **common}
@@ -110,7 +140,9 @@ def _note_vacuous(result: Mapping[str, Any], n_classes: Any) -> None:
     from hocal.uncertainty.entropy import get_entropy
 
     if result["width"] >= get_entropy(result["entropy"]).maximum(n_classes) * (1 - 1e-9):
-        typer.echo("That is the range of all values, so the interval says nothing. Plan for more items or labels.")
+        typer.echo(
+            "That is the range of all values, so the interval says nothing. Plan for more items or labels."
+        )
 
 
 def _sizes(k: str) -> list[int]:
@@ -130,9 +162,13 @@ def _one_size(k: str) -> int:
 def _mixture(calibrator: SnapshotCalibrator | None, cell: int | None) -> Mixtures | None:
     if calibrator is None:
         if cell is not None:
-            raise ValueError(f"`--model` must be given with --cell, which is one of its cells, got {cell}.")
+            raise ValueError(
+                f"`--model` must be given with --cell, which is one of its cells, got {cell}."
+            )
         return None
     n_cells = calibrator.statistics_.n_cells
     if cell is None or not 0 <= cell < n_cells:
-        raise ValueError(f"`--cell` must choose a cell of the model, from 0 to {n_cells - 1}, got {cell}.")
+        raise ValueError(
+            f"`--cell` must choose a cell of the model, from 0 to {n_cells - 1}, got {cell}."
+        )
     return calibrator.cell_mixtures_[[cell]]

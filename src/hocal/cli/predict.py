@@ -37,22 +37,33 @@ def predict(
 ) -> None:
     """Split the uncertainty of each item, batch by batch, so that a table of any size will do.
 
-    Writes a row an item in the order of PROBABILITIES: item, cell, top_class, aleatoric, epistemic, predictive,
-    for each of the three the certified interval of the cell, _lower and _upper, empty for a cell without
-    calibration items, and cell_name. On Spark, load the model inside mapInPandas instead.
+    Writes a row an item in the order of PROBABILITIES: item, cell, top_class, aleatoric, epistemic,
+    predictive, for each of the three the certified interval of the cell, _lower and _upper, empty
+    for a cell without calibration items, and cell_name. On Spark, load the model inside mapInPandas
+    instead.
 
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """
     table_kind(output.name)  # refuse other endings before the work begins
-    with output_file(output, force=force) as temporary, open_engine("duckdb", memory_limit=memory_limit) as read:
-        loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
+    with (
+        output_file(output, force=force) as temporary,
+        open_engine("duckdb", memory_limit=memory_limit) as read,
+    ):
+        loaded = load_model(model).called(
+            item=item, probability_columns=split_list(probability_columns), cell=cell
+        )
         predictions = loaded.open(read, probabilities, names=split_list(probability_names))
         with working("Certifying"):
             cells = _describe_cells(loaded, entropy, confidence, simultaneous)
-        n_rows, total = 0, count_rows(predictions.table) if probabilities.endswith(".parquet") else None
+        n_rows = 0
+        total = count_rows(predictions.table) if probabilities.endswith(".parquet") else None
         batches = predictions.table.to_arrow_reader(ROWS)
         schema = _join(batches.schema.empty_table(), cells[:0], [], loaded).schema
-        with open_writer(temporary, output.name, schema) as writer, Progress() as progress, predictions.explained():
+        with (
+            open_writer(temporary, output.name, schema) as writer,
+            Progress() as progress,
+            predictions.explained(),
+        ):
             for batch in batches:
                 writer.write_table(_predict_batch(loaded, predictions, cells, batch, n_rows))
                 n_rows += batch.num_rows
@@ -72,21 +83,31 @@ def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous:
 
     calibrator = model.calibrator
     certificate = calibrator.certify(confidence, simultaneous=simultaneous)
-    parts = hocal.decompose(calibrator.cell_mixtures_, entropy, panel_size=calibrator.panel_size).as_dict()
+    parts = hocal.decompose(
+        calibrator.cell_mixtures_, entropy, panel_size=calibrator.panel_size
+    ).as_dict()
     columns = {"cell": np.arange(len(certificate)), **{name: parts[name] for name in QUANTITIES}}
     for name in QUANTITIES:
         lower, upper = certificate.interval(name, entropy)
-        columns[f"{name}_lower"], columns[f"{name}_upper"] = lower + 0.0, upper + 0.0  # no negative zeros
-    table = pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})  # NaN: no value
+        # no negative zeros
+        columns[f"{name}_lower"] = lower + 0.0
+        columns[f"{name}_upper"] = upper + 0.0
+    table = pa.table(
+        {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    )  # NaN: no value
     return table.append_column("cell_name", pa.array(model.cell_names(), pa.string()))
 
 
-def _predict_batch(model: Model, predictions: Probabilities, cells: Any, batch: Any, n_before: int) -> Any:
+def _predict_batch(
+    model: Model, predictions: Probabilities, cells: Any, batch: Any, n_before: int
+) -> Any:
     """Return the output rows of a batch, as an Arrow table."""
     import numpy as np
     import pyarrow as pa
 
-    p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in predictions.columns])
+    p = np.column_stack(
+        [batch[name].to_numpy(zero_copy_only=False) for name in predictions.columns]
+    )
     given = None if model.cell is None else batch[model.cell].to_numpy(zero_copy_only=False)
     try:
         where = model.calibrator.partition_.assign(p, given)
@@ -100,7 +121,9 @@ def _join(batch: Any, described: Any, top: Any, model: Model) -> Any:
     import pyarrow as pa
 
     classes = pa.array(model.classes, pa.string()).take(pa.array(top, pa.int64()))
-    return described.add_column(1, "top_class", classes).add_column(0, model.item, batch[model.item])
+    return described.add_column(1, "top_class", classes).add_column(
+        0, model.item, batch[model.item]
+    )
 
 
 def _name_place(message: str, items: Any, n_before: int) -> str:

@@ -36,17 +36,24 @@ def report(
     model: options.ModelFile,
     probabilities: options.ProbabilitiesFile,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; it ends with .html, .md or .json.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; it ends with .html, .md or .json."),
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="Table of labels that were not used to fit, to measure calibration.")
+        str | None,
+        typer.Option(help="Table of labels that were not used to fit, to measure calibration."),
     ] = None,
     images: Annotated[
-        str | None, typer.Option(help="Column of PROBABILITIES with the paths or the bytes of pictures.")
+        str | None,
+        typer.Option(help="Column of PROBABILITIES with the paths or the bytes of pictures."),
     ] = None,
-    image_folder: Annotated[Path, typer.Option(help="Where relative paths of pictures begin.")] = Path(),
+    image_folder: Annotated[
+        Path, typer.Option(help="Where relative paths of pictures begin.")
+    ] = Path(),
     text: Annotated[str | None, typer.Option(help="Column of PROBABILITIES with texts.")] = None,
-    check: Annotated[Path | None, typer.Option(help="What `hocal check --json` printed about the labels.")] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="What `hocal check --json` printed about the labels.")
+    ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Uncertainty report",
     item: options.ItemOfModel = None,
     label: options.Label = None,
@@ -56,10 +63,15 @@ def report(
     cell: options.CellOfModel = None,
     names: options.Names = None,
     probability_names: options.ProbabilityNames = None,
-    k: Annotated[int | None, typer.Option("--k", help="Labels in a snapshot; pairs by default.")] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", help="Labels in a snapshot; pairs by default.")
+    ] = None,
     confidence: options.Confidence = 0.95,
     planning: Annotated[
-        bool, typer.Option(help="Foretell what more labels would bring, which takes seconds.", metavar="")
+        bool,
+        typer.Option(
+            help="Foretell what more labels would bring, which takes seconds.", metavar=""
+        ),
     ] = True,
     random_state: options.RandomState = 0,
     missing: options.Missing = "error",
@@ -68,25 +80,32 @@ def report(
     unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", metavar="")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON.", metavar="")
+    ] = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a short report as Markdown.", metavar="")
     ] = False,
 ) -> None:
     """Write a page: what the uncertainty is made of, whether to trust the numbers, and where to act.
 
-    The page needs no network. With --labels it says how well the model is calibrated; items without labels are
-    reported all the same. Pictures and texts are shown for the items that stand out.
+    The page needs no network. With --labels it says how well the model is calibrated; items without
+    labels are reported all the same. Pictures and texts are shown for the items that stand out.
 
-    Example: hocal report model.hocal softmax.parquet --labels test.parquet --label choice -o report.html
+    Example: hocal report model.hocal softmax.parquet --labels test.parquet --label choice -o
+    report.html
     """
     from hocal.report import Report, summarise
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": "drop", "unpredicted": unpredicted}
-    given = label_options(label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules)
+    given = label_options(
+        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+    )
     _check_options(output, labels, given, as_json=as_json, as_markdown=as_markdown)
-    loaded = load_model(model).called(item=item, probability_columns=split_list(probability_columns), cell=cell)
+    loaded = load_model(model).called(
+        item=item, probability_columns=split_list(probability_columns), cell=cell
+    )
     asked: dict[str, Any] = {"title": title, "confidence": confidence, "k": k, "planning": planning}
     asked |= {"check": _read_check(check), "classes": loaded.classes, "random_state": random_state}
     with report_file(output, force=force) as write:
@@ -96,9 +115,13 @@ def report(
             if labels is not None:
                 held, predictions = given.open(read, labels, predictions, item=loaded.item)
             whole = read(probabilities, split_list(probability_names), ())
-            shown = _read_all(predictions, loaded, whole, {"images": images, "text": text}, image_folder)
+            shown = _read_all(
+                predictions, loaded, whole, {"images": images, "text": text}, image_folder
+            )
             row_of = find_rows(shown.items)
-            counts = None if held is None else _read_counts(held, predictions, given, loaded, row_of)
+            counts = (
+                None if held is None else _read_counts(held, predictions, given, loaded, row_of)
+            )
         with working("Summarising"), predictions.explained(shown.items):
             made = Report(summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked))
         write(made)
@@ -111,24 +134,37 @@ def report(
 
 
 def _check_options(
-    output: Path | None, labels: str | None, given: LabelOptions, *, as_json: bool, as_markdown: bool
+    output: Path | None,
+    labels: str | None,
+    given: LabelOptions,
+    *,
+    as_json: bool,
+    as_markdown: bool,
 ) -> None:
     """Refuse options that would do nothing, or would hide each other."""
     if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
         raise ValueError("`--output` must be given, or one of --json and --markdown to print.")
     if labels is None and (given.label or given.count_columns):
-        raise ValueError("`--labels` must be given with --label or --count-columns, which name its columns.")
+        raise ValueError(
+            "`--labels` must be given with --label or --count-columns, which name its columns."
+        )
 
 
 def _read_check(path: Path | None) -> Any:
     try:
         return None if path is None else json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # no JSON, or no text at all
-        raise ValueError(f"`--check` must be a file that `hocal check --json` printed, got {path}: {error}.") from error
+        raise ValueError(
+            f"`--check` must be a file that `hocal check --json` printed, got {path}: {error}."
+        ) from error
 
 
 def _read_all(
-    predictions: Probabilities, model: Model, whole: Any, media: Mapping[str, str | None], folder: Path
+    predictions: Probabilities,
+    model: Model,
+    whole: Any,
+    media: Mapping[str, str | None],
+    folder: Path,
 ) -> Predicted:
     """Return every predicted item, with its picture and its text where columns of the whole table are named."""
     import narwhals as nw
@@ -138,14 +174,21 @@ def _read_all(
     wanted = {option: column for option, column in media.items() if column is not None}
     if wanted:
         whole, _ = same_items(whole, predictions, model.item)
-        table = table.join(_pick(nw.from_native(whole).lazy(), model.item, wanted), on=model.item, how="left")
+        table = table.join(
+            _pick(nw.from_native(whole).lazy(), model.item, wanted), on=model.item, how="left"
+        )
     rows = table.sort(model.item).collect().to_arrow()
-    found = {option: rows[f"hocal {option}"].to_pylist() if option in wanted else None for option in media}
+    found = {
+        option: rows[f"hocal {option}"].to_pylist() if option in wanted else None
+        for option in media
+    }
     return Predicted(
         items=rows[model.item].to_pylist(),
         probabilities=np.column_stack([rows[name].to_numpy() for name in predictions.columns]),
         cells=None if model.cell is None else rows[model.cell].to_numpy(),
-        images=None if found["images"] is None else [_picture(entry, folder) for entry in found["images"]],
+        images=None
+        if found["images"] is None
+        else [_picture(entry, folder) for entry in found["images"]],
         texts=found["text"],
     )
 
@@ -160,7 +203,9 @@ def _pick(table: Any, item: str, wanted: Mapping[str, str]) -> Any:
             raise ValueError(
                 f"`--{option}` must name a column of PROBABILITIES, got {column!r}. It has {', '.join(there)}."
             )
-    return table.select(item, *(nw.col(column).alias(f"hocal {option}") for option, column in wanted.items()))
+    return table.select(
+        item, *(nw.col(column).alias(f"hocal {option}") for option, column in wanted.items())
+    )
 
 
 def _picture(entry: Any, folder: Path) -> Any:
@@ -171,13 +216,22 @@ def _picture(entry: Any, folder: Path) -> Any:
 
 
 def _read_counts(
-    labels: Any, predictions: Probabilities, given: LabelOptions, model: Model, row_of: Mapping[Any, int]
+    labels: Any,
+    predictions: Probabilities,
+    given: LabelOptions,
+    model: Model,
+    row_of: Mapping[Any, int],
 ) -> Any:
     """Return the counts of all items, dense or sparse, with nothing for those without labels."""
     import numpy as np
     from scipy import sparse
 
-    held = read_items(labels, predictions, given, item=model.item, classes=model.classes, cell=model.cell)
-    rows, n_held = [row_of[name] for name in held.items.tolist()], len(held.items)
-    spread = sparse.csr_array((np.ones(n_held, np.int64), (rows, np.arange(n_held))), shape=(len(row_of), n_held))
+    held = read_items(
+        labels, predictions, given, item=model.item, classes=model.classes, cell=model.cell
+    )
+    rows = [row_of[name] for name in held.items.tolist()]
+    n_held = len(held.items)
+    spread = sparse.csr_array(
+        (np.ones(n_held, np.int64), (rows, np.arange(n_held))), shape=(len(row_of), n_held)
+    )
     return spread @ held.counts

@@ -39,7 +39,8 @@ _REMEDIES = {
 class Probabilities(NamedTuple):
     """A table of predictions with a column a class."""
 
-    table: Any  #: native table with the item, one column of numbers a class, and the cell where asked for
+    #: native table with the item, one column of numbers a class, and the cell where asked for
+    table: Any
     columns: list[str]  #: the columns of the classes
     given: list[str]  #: the columns as they are called in the file; one for a column of lists
 
@@ -58,17 +59,24 @@ class Probabilities(NamedTuple):
             yield
         except ValueError as error:
             text = str(error)
-            remedy = next((said for rule, said in _REMEDIES.items() if f"`probabilities` {rule}" in text), None)
+            remedy = next(
+                (said for rule, said in _REMEDIES.items() if f"`probabilities` {rule}" in text),
+                None,
+            )
             if remedy is None:
                 raise
             if items is not None:
-                text = re.sub(r"in row (\d+)", lambda row: f"for item {str(items[int(row[1])])!r}", text)
+                text = re.sub(
+                    r"in row (\d+)", lambda row: f"for item {str(items[int(row[1])])!r}", text
+                )
             text = text.removesuffix(" Normalise it first.")
             raise ValueError(f"{text} {remedy} {_taken(self.given)}") from error
 
 
 @contextmanager
-def open_engine(engine: str, *, memory_limit: str = "2GB", spark_master: str | None = None) -> Iterator[Read]:
+def open_engine(
+    engine: str, *, memory_limit: str = "2GB", spark_master: str | None = None
+) -> Iterator[Read]:
     """Open DuckDB or Spark and hand out a function that reads files with it."""
     if engine not in ("duckdb", "spark"):
         raise ValueError(f"`engine` must be 'duckdb' or 'spark', got {engine!r}.")
@@ -93,9 +101,13 @@ def open_labels(
     frame = nw.from_native(read(path, names, count_columns)).lazy()
     others = [column for column in (annotator, time) if column is not None]
     _check_columns(frame, [item, *label, *count_columns, *others], path, item)
-    if time is not None and _begins_with_number(frame, time):  # text, else, in which dates are recognised
+    if time is not None and _begins_with_number(
+        frame, time
+    ):  # text, else, in which dates are recognised
         frame = nw.from_native(read(path, names, [*count_columns, time])).lazy()
-    texts = [nw.col(column).cast(nw.String) for column in label]  # classes are written as text on a command line
+    texts = [
+        nw.col(column).cast(nw.String) for column in label
+    ]  # classes are written as text on a command line
     numbers = [nw.col(column).cast(nw.Float64) for column in count_columns]
     return frame.select(item, *texts, *numbers, *others).to_native()
 
@@ -115,10 +127,14 @@ def open_probabilities(
 
     frame = nw.from_native(read(path, names, [])).lazy()
     kept = [item] if cell is None else [item, cell]
-    given = [x for x in frame.collect_schema() if x not in kept] if columns is None else list(columns)
+    given = (
+        [x for x in frame.collect_schema() if x not in kept] if columns is None else list(columns)
+    )
     _check_columns(frame, [*kept, *given], path, item)
     if not given:
-        raise ValueError(f"{path} must have columns of probabilities besides {', '.join(map(repr, kept))}.")
+        raise ValueError(
+            f"{path} must have columns of probabilities besides {', '.join(map(repr, kept))}."
+        )
     cells = [] if cell is None else [nw.col(cell).cast(nw.Float64)]
     if len(given) > 1:
         _check_numbers(frame, given, path)
@@ -126,13 +142,17 @@ def open_probabilities(
         numbers = [nw.col(column).cast(nw.Float64) for column in given]
         return Probabilities(frame.select(item, *numbers, *cells).to_native(), given, given)
     if not isinstance(frame.collect_schema()[given[0]], (nw.List, nw.Array, nw.String)):
-        raise ValueError(f"Column {given[0]!r} of {path} must hold lists. Name the columns of all classes otherwise.")
+        raise ValueError(
+            f"Column {given[0]!r} of {path} must hold lists. Name the columns of all classes otherwise."
+        )
     lists = frame.select(item, nw.col(given[0]).cast(nw.List(nw.Float64)), *cells)
     size = _first_length(lists, given[0], n_classes)
     values = nw.col(given[0])
     fits = values.list.len() == size  # a list of another length becomes gaps, which are refused
     expanded = [f"{given[0]}_{j}" for j in range(size)]
-    numbers = [nw.when(fits).then(values.list.get(j)).alias(name) for j, name in enumerate(expanded)]
+    numbers = [
+        nw.when(fits).then(values.list.get(j)).alias(name) for j, name in enumerate(expanded)
+    ]
     return Probabilities(lists.select(item, *numbers, *kept[1:]).to_native(), expanded, given)
 
 
@@ -143,7 +163,9 @@ def same_items(table: Any, predictions: Probabilities, item: str) -> tuple[Any, 
     frames = [nw.from_native(native).lazy() for native in (table, predictions.table)]
     if len({frame.collect_schema()[item] == nw.String for frame in frames}) == 1:
         return table, predictions
-    first, second = (frame.with_columns(nw.col(item).cast(nw.String)).to_native() for frame in frames)
+    first, second = (
+        frame.with_columns(nw.col(item).cast(nw.String)).to_native() for frame in frames
+    )
     return first, predictions._replace(table=second)
 
 
@@ -159,7 +181,9 @@ def _check_columns(frame: Any, wanted: Sequence[str], path: str, item: str) -> N
     for column in wanted:
         if column not in there:
             found = ", ".join(map(repr, there))
-            raise ValueError(f"{path} must have a column {column!r}, got {found}.{_remedy(there, column, item)}")
+            raise ValueError(
+                f"{path} must have a column {column!r}, got {found}.{_remedy(there, column, item)}"
+            )
     repeated = [column for column in wanted if wanted.count(column) > 1]
     if repeated:
         raise ValueError(f"Column {repeated[0]!r} of {path} must have one role only.")
@@ -221,17 +245,23 @@ def _open_duckdb(memory_limit: str) -> Iterator[Read]:
 
     with tempfile.TemporaryDirectory(prefix="hocal-") as folder, duckdb.connect() as connection:
         connection.execute(f"SET memory_limit = {_quote(memory_limit)}")
-        connection.execute(f"SET temp_directory = {_quote(folder)}")  # by default the working directory
+        connection.execute(
+            f"SET temp_directory = {_quote(folder)}"
+        )  # by default the working directory
         connection.execute("SET enable_progress_bar = false")
 
         def read(path: str, names: Sequence[str] | None, numbers: Sequence[str]) -> Any:
-            kind, files = table_kind(path), expand(path)
-            listed = f"[{', '.join(_quote(escape(file)) for file in files)}]"  # patterns were resolved
+            kind = table_kind(path)
+            files = expand(path)
+            # patterns were resolved
+            listed = f"[{', '.join(_quote(escape(file)) for file in files)}]"
             if kind == ".parquet":
                 return connection.sql(f"SELECT * FROM read_parquet({listed})")
             columns = names or read_header(files, SEPARATORS[kind])
             types = ["DOUBLE" if name in numbers else "VARCHAR" for name in columns]
-            typed = ", ".join(f"{_quote(name)}: '{type_}'" for name, type_ in zip(columns, types, strict=True))
+            typed = ", ".join(
+                f"{_quote(name)}: '{type_}'" for name, type_ in zip(columns, types, strict=True)
+            )
             return connection.sql(
                 f"SELECT * FROM read_csv({listed}, auto_detect = false, columns = {{{typed}}}, "
                 f"header = {str(names is None).lower()}, delim = {_quote(SEPARATORS[kind])}, "
@@ -246,7 +276,9 @@ def _open_spark(master: str | None) -> Iterator[Read]:
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise ImportError('`--engine spark` needs pyspark. Install it with: pip install "hocal[spark]"') from error
+        raise ImportError(
+            '`--engine spark` needs pyspark. Install it with: pip install "hocal[spark]"'
+        ) from error
     running = SparkSession.getActiveSession()
     session = running or _start_spark(SparkSession.builder.appName("hocal"), master)
     try:
@@ -273,7 +305,13 @@ def _read_with_spark(session: Any, path: str, names: Sequence[str] | None, _: Se
     if kind == ".parquet":
         return session.read.parquet(path)
     table = session.read.csv(
-        path, sep=SEPARATORS[kind], header=names is None, quote='"', escape='"', mode="FAILFAST", encoding="utf-8"
+        path,
+        sep=SEPARATORS[kind],
+        header=names is None,
+        quote='"',
+        escape='"',
+        mode="FAILFAST",
+        encoding="utf-8",
     )
     if names is not None and len(names) != len(table.columns):
         raise ValueError(f"{path} has {len(table.columns)} columns, got {len(names)} names.")

@@ -56,7 +56,8 @@ class CrowdLabels:
         return len(self.label)
 
     def __repr__(self) -> str:
-        workers, items = len(np.unique(self.worker)), len(np.unique(self.item))
+        workers = len(np.unique(self.worker))
+        items = len(np.unique(self.item))
         return f"CrowdLabels({len(self)} judgements, {items} items, {workers} workers, {len(self.classes)} classes)"
 
     def to_frame(self, backend: Any = "pandas") -> Any:
@@ -71,8 +72,9 @@ def load_crowd(name: str = "CF_amt", *, data_home: Folder | None = None) -> Crow
     Parameters
     ----------
     name : {"CF_amt", "SP_amt"}
-        Sentiment of 300 tweets about the weather, 20 to 25 judgements each by 110 workers, five classes; or of 500
-        sentences from film reviews, 20 judgements each by 143 workers, two classes.
+        Sentiment of 300 tweets about the weather, 20 to 25 judgements each by 110 workers, five
+        classes; or of 500 sentences from film reviews, 20 judgements each by 143 workers, two
+        classes.
     data_home : path, optional
         The only folder to read from and to download to; see `fetch` for the default.
 

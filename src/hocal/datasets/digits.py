@@ -15,17 +15,21 @@ __all__ = ["make_ambiguous_digits"]
 
 Array = NDArray[np.float64]
 
-N_EXEMPLARS = 900  # digits that the teacher knows by heart; the other 897 are degraded and never shown to it
-TEACHER_WIDTH = 0.4  # of the teacher's kernel: clean digits get .06 nats of entropy, blends about .6
-N_STUDENT = 150  # clean digits that the student learns from: enough to be useful, too few to be sure
+# digits that the teacher knows by heart; the other 897 are degraded and never shown to it
+N_EXEMPLARS = 900
+# of the teacher's kernel: clean digits get .06 nats of entropy, blends about .6
+TEACHER_WIDTH = 0.4
+# clean digits that the student learns from: enough to be useful, too few to be sure
+N_STUDENT = 150
 
 
 def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> World:
     """Make hard-to-read digits, a teacher who knows how people would read them, and a weak student.
 
-    A quarter of the items each are scikit-learn's 8x8 digits as they are, with noise, blurred, and blends of
-    two digits. The teacher compares an item with 900 other digits (a kernel classifier); its probabilities are
-    the truth from which labels are drawn. The student is a logistic regression on 150 clean digits.
+    A quarter of the items each are scikit-learn's 8x8 digits as they are, with noise, blurred, and
+    blends of two digits. The teacher compares an item with 900 other digits (a kernel classifier);
+    its probabilities are the truth from which labels are drawn. The student is a logistic
+    regression on 150 clean digits.
 
     Parameters
     ----------
@@ -37,8 +41,8 @@ def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> W
     Returns
     -------
     World
-        Features are the pixels from 0 to 1; ``features.reshape(-1, 8, 8)`` are images. Predictions are the
-        student's; cells are those of ``TopLabelPartition(10)``.
+        Features are the pixels from 0 to 1; ``features.reshape(-1, 8, 8)`` are images. Predictions
+        are the student's; cells are those of ``TopLabelPartition(10)``.
 
     Examples
     --------
@@ -49,10 +53,12 @@ def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> W
     """
     from sklearn.datasets import load_digits
 
-    n_items, generator = check_integer(n_items, "n_items", minimum=1), check_random_state(random_state)
+    n_items = check_integer(n_items, "n_items", minimum=1)
+    generator = check_random_state(random_state)
     pixels, digits = load_digits(return_X_y=True)
     pixels, order = pixels / 16, generator.permutation(len(pixels))
-    known, unseen = order[:N_EXEMPLARS], order[N_EXEMPLARS:]
+    known = order[:N_EXEMPLARS]
+    unseen = order[N_EXEMPLARS:]
     images = _degrade(pixels[unseen], n_items, generator)
     truth = _teach(images, pixels[known], digits[known])
     predictions = _study(pixels[known[:N_STUDENT]], digits[known[:N_STUDENT]], images)
@@ -86,4 +92,6 @@ def _teach(images: Array, exemplars: Array, digits: NDArray[np.int64]) -> Array:
 def _study(pixels: Array, digits: NDArray[np.int64], images: Array) -> Array:
     from sklearn.linear_model import LogisticRegression
 
-    return np.asarray(LogisticRegression(C=0.3, max_iter=1000).fit(pixels, digits).predict_proba(images))
+    return np.asarray(
+        LogisticRegression(C=0.3, max_iter=1000).fit(pixels, digits).predict_proba(images)
+    )

@@ -61,9 +61,10 @@ def download(
 ) -> None:
     """Download `url` to `target`, going on where an interrupted download of the same file stopped.
 
-    A running download writes to a part file of its own, named by chance, so that two processes never write to the
-    same one. An interruption leaves it as `<target>.part`; the next download claims that by renaming it, which
-    only one process can do. Whoever is complete renames its part to the target, all with the same bytes.
+    A running download writes to a part file of its own, named by chance, so that two processes
+    never write to the same one. An interruption leaves it as `<target>.part`; the next download
+    claims that by renaming it, which only one process can do. Whoever is complete renames its part
+    to the target, all with the same bytes.
 
     Parameters
     ----------
@@ -86,13 +87,16 @@ def download(
     try:
         resumed = _complete(job, waits)
         if resumed and checksum(part) != sha256:
-            # The pieces may stem from different files; a file that came in one piece is what the server has.
+            # The pieces may stem from different files; a file that came in one piece is what the
+            # server has.
             part.unlink()
             _complete(job, waits)
         found = checksum(part)
         if found != sha256:
             part.unlink()
-            raise DownloadError(f"{url} has another content: expected sha256 {sha256}, got {found}.")
+            raise DownloadError(
+                f"{url} has another content: expected sha256 {sha256}, got {found}."
+            )
         os.replace(part, target)
     finally:
         with suppress(FileNotFoundError):
@@ -170,9 +174,12 @@ def _first_byte(response: http.client.HTTPResponse, size: int) -> int:
         said = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
         first, whole = (int(said[1]), said[2]) if said else (-1, "*")
     else:
-        first, whole = 0, response.headers.get("Content-Length", "*")
+        first = 0
+        whole = response.headers.get("Content-Length", "*")
     if whole not in ("*", str(size)):
-        raise DownloadError(f"{response.url} is another file: expected {size} bytes, the server offers {whole}.")
+        raise DownloadError(
+            f"{response.url} is another file: expected {size} bytes, the server offers {whole}."
+        )
     return first
 
 
@@ -195,7 +202,9 @@ def _may_pass(error: Exception) -> bool:
     """Tell whether the same request may succeed in a moment."""
     if isinstance(error, HTTPError):
         return error.code in PASSING
-    if isinstance(error, URLError):  # a name that is not known and a certificate that is not trusted stay so
+    if isinstance(
+        error, URLError
+    ):  # a name that is not known and a certificate that is not trusted stay so
         return not isinstance(error.reason, socket.gaierror | ssl.SSLCertVerificationError)
     return not isinstance(error, http.client.InvalidURL)
 

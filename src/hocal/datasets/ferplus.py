@@ -46,7 +46,9 @@ class FERPlus(LabelledItems):
     images: NDArray[np.uint8] | None
 
 
-def load_ferplus(split: str = "test", *, images: bool = False, data_home: Folder | None = None) -> FERPlus:
+def load_ferplus(
+    split: str = "test", *, images: bool = False, data_home: Folder | None = None
+) -> FERPlus:
     """Load a split of FER+: ten votes on the emotion of each face.
 
     Parameters
@@ -54,23 +56,25 @@ def load_ferplus(split: str = "test", *, images: bool = False, data_home: Folder
     split : {"test", "valid", "train"}
         3,574, 3,579 or 28,561 faces: the usages PrivateTest, PublicTest and Training of FER2013.
     images : bool, default=False
-        Load the images too. Their files cannot be downloaded; without them the error says how to make them.
+        Load the images too. Their files cannot be downloaded; without them the error says how to
+        make them.
     data_home : path, optional
         The only folder to read from and to download to; see `fetch` for the default.
 
     Returns
     -------
     FERPlus
-        Classes neutral, happiness, surprise, sadness, anger, disgust, fear, contempt, unknown and NF, not a face.
-        The votes are downloaded at first use (1.6 MB).
+        Classes neutral, happiness, surprise, sadness, anger, disgust, fear, contempt, unknown and
+        NF, not a face. The votes are downloaded at first use (1.6 MB).
 
     Notes
     -----
     Mean entropy of the votes: .633 nats in the test split, .628 in all three.
 
-    Blemishes of the source: 173 rows name no image and have ten votes for NF; they are in no split here, nor in the
-    authors' own lists (with them the mean entropy of all rows is .625). One row of the training split, 10435, has
-    nine votes. Four image names occur twice, three in training and one in test; all their rows are kept.
+    Blemishes of the source: 173 rows name no image and have ten votes for NF; they are in no split
+    here, nor in the authors' own lists (with them the mean entropy of all rows is .625). One row of
+    the training split, 10435, has nine votes. Four image names occur twice, three in training and
+    one in test; all their rows are kept.
 
     Examples
     --------
@@ -98,7 +102,9 @@ def _read_votes(
     return tuple(header[2:]), np.array([lines[row][1] for row in rows]), np.array(rows), votes
 
 
-def _read_images(parts: tuple[str, ...], rows: NDArray[np.int64], data_home: Folder | None) -> NDArray[np.uint8]:
+def _read_images(
+    parts: tuple[str, ...], rows: NDArray[np.int64], data_home: Folder | None
+) -> NDArray[np.uint8]:
     """Return the images of the given rows from their files."""
     source = SOURCES["ferplus_images"]
     files = [file for part in parts for file in source.files if file.path.endswith(f"-{part}.npz")]

@@ -50,8 +50,8 @@ def list_files(*, data_home: Folder | None = None) -> list[FileStatus]:
     Parameters
     ----------
     data_home : path, optional
-        The only folder to look at. By default the folder named by the environment variable HOCAL_DATA, then the
-        cache.
+        The only folder to look at. By default the folder named by the environment variable
+        HOCAL_DATA, then the cache.
 
     Returns
     -------
@@ -66,28 +66,34 @@ def list_files(*, data_home: Folder | None = None) -> list[FileStatus]:
     """
     folders = _folders(data_home)
     return [
-        FileStatus(name, file.path, file.size, source.licence, file.url is not None, _find(file, folders))
+        FileStatus(
+            name, file.path, file.size, source.licence, file.url is not None, _find(file, folders)
+        )
         for name, source in SOURCES.items()
         for file in source.files
     ]
 
 
-def fetch(name: str, *, progress: Progress | None = None, data_home: Folder | None = None) -> list[Path]:
+def fetch(
+    name: str, *, progress: Progress | None = None, data_home: Folder | None = None
+) -> list[Path]:
     """Make sure that every file of a data set is on this machine, downloading what is missing and public.
 
-    Files are looked for in the folder named by HOCAL_DATA, then in the cache: XDG_CACHE_HOME/hocal if that variable
-    is set, else ~/.cache/hocal (~/Library/Caches/hocal on macOS, %LOCALAPPDATA%/hocal on Windows). Downloads go
-    to the cache, are checked by size and sha256, and resume after an interruption. HOCAL_MIRROR may hold the base
-    URL of a server with the same folders, for networks that do not reach the public addresses.
+    Files are looked for in the folder named by HOCAL_DATA, then in the cache: XDG_CACHE_HOME/hocal
+    if that variable is set, else ~/.cache/hocal (~/Library/Caches/hocal on macOS,
+    %LOCALAPPDATA%/hocal on Windows). Downloads go to the cache, are checked by size and sha256, and
+    resume after an interruption. HOCAL_MIRROR may hold the base URL of a server with the same
+    folders, for networks that do not reach the public addresses.
 
     Parameters
     ----------
     name : str
         A data set, see `list_files`.
     progress : callable, optional
-        Called with the path of the file inside the data folder, the bytes so far and the bytes in all: when the
-        download of a file starts, after each chunk and at its end. The bytes so far fall back when the download
-        has to start over. Files that are already there are not reported.
+        Called with the path of the file inside the data folder, the bytes so far and the bytes in
+        all: when the download of a file starts, after each chunk and at its end. The bytes so far
+        fall back when the download has to start over. Files that are already there are not
+        reported.
     data_home : path, optional
         The only folder to look at and to download to, instead of HOCAL_DATA and the cache.
 
@@ -99,7 +105,8 @@ def fetch(name: str, *, progress: Progress | None = None, data_home: Folder | No
     Raises
     ------
     FileNotFoundError
-        If a file is absent and cannot be downloaded; the message says how to make it and where to put it.
+        If a file is absent and cannot be downloaded; the message says how to make it and where to
+        put it.
     DownloadError
         If a download fails; the message says how to do without.
     ValueError
@@ -115,10 +122,13 @@ def fetch(name: str, *, progress: Progress | None = None, data_home: Folder | No
     return [obtain(file, progress=progress, data_home=data_home) for file in SOURCES[name].files]
 
 
-def obtain(file: DataFile, *, progress: Progress | None = None, data_home: Folder | None = None) -> Path:
+def obtain(
+    file: DataFile, *, progress: Progress | None = None, data_home: Folder | None = None
+) -> Path:
     """Return where a file is, after checking that it is the public one or downloading it."""
     folders = _folders(data_home)
-    found, target = _find(file, folders), folders[-1] / file.path
+    found = _find(file, folders)
+    target = folders[-1] / file.path
     if found is not None:
         _check_content(file, found)
         return found
@@ -129,7 +139,13 @@ def obtain(file: DataFile, *, progress: Progress | None = None, data_home: Folde
         )
     report = None if progress is None else partial(progress, file.path)
     try:
-        download(_address(file.path, file.url), target, size=file.size, sha256=file.sha256, progress=report)
+        download(
+            _address(file.path, file.url),
+            target,
+            size=file.size,
+            sha256=file.sha256,
+            progress=report,
+        )
     except DownloadError as error:
         raise DownloadError(
             f"{error} To do without this connection, get {file.url} ({file.size} bytes, sha256 {file.sha256}) "
@@ -154,7 +170,9 @@ def _folders(data_home: Folder | None) -> list[Path]:
     if not (named := os.environ.get("HOCAL_DATA")):
         return [cache_folder()]
     if not Path(named).expanduser().is_dir():
-        raise ValueError(f"The environment variable `HOCAL_DATA` must name a folder that exists, got {named!r}.")
+        raise ValueError(
+            f"The environment variable `HOCAL_DATA` must name a folder that exists, got {named!r}."
+        )
     return [Path(named).expanduser(), cache_folder()]
 
 

@@ -51,8 +51,12 @@ class JPEGImages:
         try:
             from PIL import Image
         except ModuleNotFoundError as error:
-            raise ImportError("Decoding images needs Pillow. Install it with: pip install pillow") from error
-        row = range(len(self))[item]  # counts negative indices from the end and refuses those out of range
+            raise ImportError(
+                "Decoding images needs Pillow. Install it with: pip install pillow"
+            ) from error
+        row = range(len(self))[
+            item
+        ]  # counts negative indices from the end and refuses those out of range
         content = self.jpeg[self.offsets[row] : self.offsets[row + 1]].tobytes()
         with Image.open(io.BytesIO(content)) as image:
             return np.asarray(image.convert("RGB"))
@@ -71,13 +75,14 @@ def load_cifar10_images(split: str = "test", *, data_home: Folder | None = None)
     Returns
     -------
     JPEGImages
-        Test image i belongs to row i of `load_cifar10h`. The files cannot be downloaded; without them the error
-        says how to make them. Decoding needs Pillow.
+        Test image i belongs to row i of `load_cifar10h`. The files cannot be downloaded; without
+        them the error says how to make them. Decoding needs Pillow.
 
     Notes
     -----
-    Networks trained on the lossless images lose about ten points of accuracy on these: train on these to test on
-    these. The test labels agree with the majority of CIFAR-10H for 99.2% of the images.
+    Networks trained on the lossless images lose about ten points of accuracy on these: train on
+    these to test on these. The test labels agree with the majority of CIFAR-10H for 99.2% of the
+    images.
 
     Examples
     --------
@@ -87,7 +92,14 @@ def load_cifar10_images(split: str = "test", *, data_home: Folder | None = None)
     ((32, 32, 3), 'cat')
     """
     check_choice(split, "split", ("test", "train"))
-    source, n_items = SOURCES["cifar10_images"], {"test": 10_000, "train": 50_000}[split]
+    source = SOURCES["cifar10_images"]
+    n_items = {"test": 10_000, "train": 50_000}[split]
     path = obtain(next(file for file in source.files if split in file.path), data_home=data_home)
     arrays = read_arrays(path, {"jpeg": (None,), "offsets": (n_items + 1,), "labels": (n_items,)})
-    return JPEGImages(arrays["jpeg"], arrays["offsets"], arrays["labels"].astype(np.int64), CIFAR10_CLASSES, source)
+    return JPEGImages(
+        arrays["jpeg"],
+        arrays["offsets"],
+        arrays["labels"].astype(np.int64),
+        CIFAR10_CLASSES,
+        source,
+    )

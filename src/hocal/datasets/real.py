@@ -22,12 +22,37 @@ __all__ = [
     "load_cifar10h",
 ]
 
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 CIFAR10_MODELS = (
-    *("densenet121", "densenet161", "densenet169", "googlenet", "inception_v3", "mobilenet_v2", "resnet18"),
+    *(
+        "densenet121",
+        "densenet161",
+        "densenet169",
+        "googlenet",
+        "inception_v3",
+        "mobilenet_v2",
+        "resnet18",
+    ),
     *("resnet34", "resnet50", "resnet_orig", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn"),
 )
-CHAOSNLI_MODELS = ("roberta-base_0", "roberta-base_1", "roberta-base_2", "bert-base-uncased_0", "bert-base-uncased_1")
+CHAOSNLI_MODELS = (
+    "roberta-base_0",
+    "roberta-base_1",
+    "roberta-base_2",
+    "bert-base-uncased_0",
+    "bert-base-uncased_1",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,22 +165,25 @@ def load_cifar10h(*, data_home: Folder | None = None) -> LabelledItems:
     return LabelledItems(counts, CIFAR10_CLASSES, source)
 
 
-def load_cifar10_softmax(model: str = "resnet18", *, data_home: Folder | None = None) -> Predictions:
+def load_cifar10_softmax(
+    model: str = "resnet18", *, data_home: Folder | None = None
+) -> Predictions:
     """Load a network's softmax for the images of the CIFAR-10 test set, in its original order.
 
     Parameters
     ----------
     model : str, default="resnet18"
-        "densenet121", "densenet161", "densenet169", "googlenet", "inception_v3", "mobilenet_v2", "resnet18",
-        "resnet34", "resnet50", "resnet_orig", "vgg11_bn", "vgg13_bn", "vgg16_bn" or "vgg19_bn".
+        "densenet121", "densenet161", "densenet169", "googlenet", "inception_v3", "mobilenet_v2",
+        "resnet18", "resnet34", "resnet50", "resnet_orig", "vgg11_bn", "vgg13_bn", "vgg16_bn" or
+        "vgg19_bn".
     data_home : path, optional
         The only folder to read from; see `fetch` for the default.
 
     Returns
     -------
     Predictions
-        Row i belongs to row i of `load_cifar10h`. The file cannot be downloaded; without it the error says how
-        to make it.
+        Row i belongs to row i of `load_cifar10h`. The file cannot be downloaded; without it the
+        error says how to make it.
 
     Notes
     -----
@@ -180,20 +208,21 @@ def load_chaosnli(model: str = "roberta-base_0", *, data_home: Folder | None = N
     Parameters
     ----------
     model : str, default="roberta-base_0"
-        "roberta-base_0", "roberta-base_1", "roberta-base_2", "bert-base-uncased_0" or "bert-base-uncased_1".
+        "roberta-base_0", "roberta-base_1", "roberta-base_2", "bert-base-uncased_0" or
+        "bert-base-uncased_1".
     data_home : path, optional
         The only folder to read from; see `fetch` for the default.
 
     Returns
     -------
     ChaosNLI
-        Classes entailment, neutral, contradiction. The file cannot be downloaded; without it the error says how
-        to make it.
+        Classes entailment, neutral, contradiction. The file cannot be downloaded; without it the
+        error says how to make it.
 
     Notes
     -----
-    The pairs were chosen for the disagreement of earlier labels, so their mean entropy, .553 nats, is not that of
-    SNLI. Accuracy of the networks against the majority: .72 to .75.
+    The pairs were chosen for the disagreement of earlier labels, so their mean entropy, .553 nats,
+    is not that of SNLI. Accuracy of the networks against the majority: .72 to .75.
 
     Examples
     --------
@@ -202,12 +231,15 @@ def load_chaosnli(model: str = "roberta-base_0", *, data_home: Folder | None = N
     ChaosNLI(1514 items, 3 classes, 151400 labels)
     """
     check_choice(model, "model", CHAOSNLI_MODELS)
-    source, key = SOURCES["chaosnli"], f"logits_{model}"
+    source = SOURCES["chaosnli"]
+    key = f"logits_{model}"
     path = obtain(source.files[0], data_home=data_home)
     arrays = read_arrays(path, {"uid": (1514,), "counts": (1514, 3), key: (1514, 3)})
     counts = arrays["counts"].astype(np.int64)
     classes = ("entailment", "neutral", "contradiction")
-    return ChaosNLI(counts, classes, source, arrays["uid"], _softmax(arrays[key].astype(np.float64)), model)
+    return ChaosNLI(
+        counts, classes, source, arrays["uid"], _softmax(arrays[key].astype(np.float64)), model
+    )
 
 
 def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

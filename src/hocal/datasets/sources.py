@@ -192,5 +192,13 @@ _CROWD = Source(
 
 SOURCES = {
     source.name: source
-    for source in (_CIFAR10H, _CIFAR10_SOFTMAX, _CIFAR10_IMAGES, _FERPLUS, _FERPLUS_IMAGES, _CHAOSNLI, _CROWD)
+    for source in (
+        _CIFAR10H,
+        _CIFAR10_SOFTMAX,
+        _CIFAR10_IMAGES,
+        _FERPLUS,
+        _FERPLUS_IMAGES,
+        _CHAOSNLI,
+        _CROWD,
+    )
 }

@@ -63,14 +63,18 @@ class World:
     def draw(self, k: int | ArrayLike, *, random_state: Any = None) -> NDArray[np.int64]:
         """Draw k labels for each item, or as many as `k` says item by item, as counts (n_items, n_classes)."""
         if np.shape(k) not in ((), (len(self),)):
-            raise ValueError(f"`k` must be one number, or one for each of {len(self)} items, got shape {np.shape(k)}.")
+            raise ValueError(
+                f"`k` must be one number, or one for each of {len(self)} items, got shape {np.shape(k)}."
+            )
         totals = check_whole(np.broadcast_to(np.asarray(k), (len(self),)), "k")
         check_integer(int(totals.min()), "k", minimum=1)
         p = self.label_distributions / self.label_distributions.sum(axis=1, keepdims=True)
         return check_random_state(random_state).multinomial(totals, p)
 
 
-def make_xray(n_items: int = 1000, *, scenario: str = "ambiguous", random_state: Any = None) -> World:
+def make_xray(
+    n_items: int = 1000, *, scenario: str = "ambiguous", random_state: Any = None
+) -> World:
     """Make one of the two worlds of the paper's worked example, which one label a scan cannot tell apart.
 
     Parameters
@@ -78,7 +82,8 @@ def make_xray(n_items: int = 1000, *, scenario: str = "ambiguous", random_state:
     n_items : int, default=1000
         Scans.
     scenario : {"ambiguous", "clear"}
-        Doctors split evenly over every scan, or half of the scans are clearly positive and half clearly not.
+        Doctors split evenly over every scan, or half of the scans are clearly positive and half
+        clearly not.
     random_state : int, Generator or None
         Which scans are positive, and the features, which say nothing.
 
@@ -97,19 +102,24 @@ def make_xray(n_items: int = 1000, *, scenario: str = "ambiguous", random_state:
     n_items = check_integer(n_items, "n_items", minimum=1)
     check_choice(scenario, "scenario", ("ambiguous", "clear"))
     generator = check_random_state(random_state)
-    even, cells = np.full((n_items, 2), 0.5), np.zeros(n_items, dtype=np.intp)
+    even = np.full((n_items, 2), 0.5)
+    cells = np.zeros(n_items, dtype=np.intp)
     positive = generator.permutation(n_items) % 2
     single = Mixtures.from_vertices if scenario == "clear" else Mixtures.from_points
     truth = np.eye(2)[positive] if scenario == "clear" else even
-    return World(generator.normal(size=(n_items, 1)), truth, even, cells, single([[0.5, 0.5]])[cells])
+    return World(
+        generator.normal(size=(n_items, 1)), truth, even, cells, single([[0.5, 0.5]])[cells]
+    )
 
 
-def make_binary_regression(n_items: int = 5000, *, n_bins: int = 100, random_state: Any = None) -> World:
+def make_binary_regression(
+    n_items: int = 5000, *, n_bins: int = 100, random_state: Any = None
+) -> World:
     """Make the one-dimensional world of the paper's binary regression, as reconstructed for this library.
 
-    x = |N(0, 1)|, w = sigmoid(8 (1 - x)), p = .5 + .48 cos(pi x) w + .45 sin(24 pi x) (1 - w). The exact
-    function of Johnson et al. (2024) is not public; this one has the slow part on the left and the fast part
-    on the right that their figure shows.
+    x = |N(0, 1)|, w = sigmoid(8 (1 - x)), p = .5 + .48 cos(pi x) w + .45 sin(24 pi x) (1 - w). The
+    exact function of Johnson et al. (2024) is not public; this one has the slow part on the left
+    and the fast part on the right that their figure shows.
 
     Parameters
     ----------
@@ -123,7 +133,8 @@ def make_binary_regression(n_items: int = 5000, *, n_bins: int = 100, random_sta
     Returns
     -------
     World
-        Predictions are the slow part, all that a smooth model can learn; column 1 is the probability of heads.
+        Predictions are the slow part, all that a smooth model can learn; column 1 is the
+        probability of heads.
 
     Examples
     --------
@@ -132,7 +143,8 @@ def make_binary_regression(n_items: int = 5000, *, n_bins: int = 100, random_sta
     >>> world.draw(10, random_state=0).sum(axis=1).min()
     np.int64(10)
     """
-    n_items, n_bins = check_integer(n_items, "n_items", minimum=1), check_integer(n_bins, "n_bins", minimum=1)
+    n_items = check_integer(n_items, "n_items", minimum=1)
+    n_bins = check_integer(n_bins, "n_bins", minimum=1)
     x = np.abs(check_random_state(random_state).normal(size=n_items))
     slow = 1 / (1 + np.exp(-8 * (1 - x)))  # the share of the slow part
     smooth = 0.5 + 0.48 * np.cos(np.pi * x) * slow
@@ -155,8 +167,8 @@ def make_mixture_world(
 ) -> World:
     """Make a world of cells, each with its own finite mixture of label distributions.
 
-    An atom is a certain label moved by `ambiguity` towards a random label distribution, so 0 makes a world
-    where all doubt is epistemic and 1 one where most is aleatoric.
+    An atom is a certain label moved by `ambiguity` towards a random label distribution, so 0 makes
+    a world where all doubt is epistemic and 1 one where most is aleatoric.
 
     Parameters
     ----------
@@ -173,7 +185,8 @@ def make_mixture_world(
     n_features : int, default=8
         Width of the features: the centre of the cell, a standard normal vector.
     noise : float, default=0.0
-        Deviation of the features around it. With 0 the mixture given the features is exactly the cell's.
+        Deviation of the features around it. With 0 the mixture given the features is exactly the
+        cell's.
     random_state : int, Generator or None
         Seed or source of randomness. With an integer the cells are the same whatever `n_items` is.
 
@@ -194,11 +207,20 @@ def make_mixture_world(
     generator = check_random_state(random_state)
     moved = check_number(ambiguity, "ambiguity", minimum=0, maximum=1)
     spread = check_number(noise, "noise", minimum=0)
-    shape = (check_integer(n_cells, "n_cells", minimum=1), check_integer(n_atoms, "n_atoms", minimum=1))
-    points, weights = _cell_atoms(*shape, check_integer(n_classes, "n_classes", minimum=2), moved, generator)
+    shape = (
+        check_integer(n_cells, "n_cells", minimum=1),
+        check_integer(n_atoms, "n_atoms", minimum=1),
+    )
+    points, weights = _cell_atoms(
+        *shape, check_integer(n_classes, "n_classes", minimum=2), moved, generator
+    )
     centres = generator.normal(size=(shape[0], check_integer(n_features, "n_features", minimum=1)))
     cells = generator.integers(shape[0], size=check_integer(n_items, "n_items", minimum=1))
-    atom = (weights.cumsum(axis=1)[cells] < generator.random((len(cells), 1))).sum(axis=1).clip(max=shape[1] - 1)
+    atom = (
+        (weights.cumsum(axis=1)[cells] < generator.random((len(cells), 1)))
+        .sum(axis=1)
+        .clip(max=shape[1] - 1)
+    )
     offsets = np.arange(shape[0] + 1) * shape[1]
     mixtures = Mixtures(points.reshape(-1, n_classes), weights.reshape(-1), offsets, cells)
     features = centres[cells] + spread * generator.normal(size=(len(cells), n_features))
@@ -211,7 +233,9 @@ def _cell_atoms(
     """Return label distributions (n_cells, n_atoms, n_classes) and their weights (n_cells, n_atoms)."""
     clear = np.eye(n_classes)[generator.integers(n_classes, size=(n_cells, n_atoms))]
     vague = generator.dirichlet(np.ones(n_classes), size=(n_cells, n_atoms))
-    weights = generator.dirichlet(np.full(n_atoms, 4.0), size=n_cells)  # no atom is too rare to matter
+    weights = generator.dirichlet(
+        np.full(n_atoms, 4.0), size=n_cells
+    )  # no atom is too rare to matter
     return (1 - ambiguity) * clear + ambiguity * vague, weights
 
 

@@ -43,7 +43,8 @@ class BudgetPlan:
     Attributes
     ----------
     rows : tuple of Split
-        The splits, in the order they were asked for. A width shows as "-" where no confidence was asked for.
+        The splits, in the order they were asked for. A width shows as "-" where no confidence was
+        asked for.
     budget : int
         Labels to spend.
     method : str
@@ -102,25 +103,28 @@ def plan_budget(
 ) -> BudgetPlan:
     """Simulate calibrations for each split of a budget of labels into items and labels an item.
 
-    Items are drawn from the world, label distributions from the mixtures of their cells, k labels from those,
-    and a calibrator is fitted. Its error is sum_c frequency(c) |AU(c) - AU*(c)|, with AU* known. The answer is
-    as good as the world: plan with a small pilot study, then again with the labels it brought.
+    Items are drawn from the world, label distributions from the mixtures of their cells, k labels
+    from those, and a calibrator is fitted. Its error is sum_c frequency(c) |AU(c) - AU*(c)|, with
+    AU* known. The answer is as good as the world: plan with a small pilot study, then again with
+    the labels it brought.
 
     Parameters
     ----------
     world : SnapshotCalibrator or Mixtures
-        What to draw from: the cells of a fitted calibrator; or mixtures, each a cell that is as frequent as
-        among their items and for which the model predicts the mean.
+        What to draw from: the cells of a fitted calibrator; or mixtures, each a cell that is as
+        frequent as among their items and for which the model predicts the mean.
     budget : int
         Labels to spend.
     k : int or sequence of int
-        Labels an item to try, with ``budget // k`` items each. One label an item tells nothing of disagreement.
+        Labels an item to try, with ``budget // k`` items each. One label an item tells nothing of
+        disagreement.
     method : {"deconvolved", "empirical"}
         How the calibrators are fitted, whatever the world was.
     n_simulations : int, default=20
         Simulations of each split, at least two.
     confidence : float, optional
-        Certify the first simulation of each split as well, and report the width; takes seconds a split.
+        Certify the first simulation of each split as well, and report the width; takes seconds a
+        split.
     entropy : {"shannon", "brier"}
         Measure of uncertainty.
     random_state : int, Generator or None
@@ -139,16 +143,20 @@ def plan_budget(
     >>> plan_budget(assumed, 2000, k=(2, 10), method="empirical", n_simulations=5, random_state=0).best.k
     10
     """
-    scene, budget = _Scene.of(world, entropy), check_integer(budget, "budget", minimum=1)
+    scene = _Scene.of(world, entropy)
+    budget = check_integer(budget, "budget", minimum=1)
     repeats = check_integer(n_simulations, "n_simulations", minimum=2)
     level = None if confidence is None else check_fraction(confidence, "confidence")
     why = "It may not exceed the budget."
-    sizes = [check_integer(size, "k", minimum=1, maximum=budget, why=why) for size in np.atleast_1d(k)]
+    sizes = [
+        check_integer(size, "k", minimum=1, maximum=budget, why=why) for size in np.atleast_1d(k)
+    ]
     if not sizes:
         raise ValueError("`k` must hold at least one number of labels an item, got none.")
     streams = check_random_state(random_state).spawn(len(sizes))
     rows = (
-        scene.play(budget // n, n, method, repeats, level, stream) for n, stream in zip(sizes, streams, strict=True)
+        scene.play(budget // n, n, method, repeats, level, stream)
+        for n, stream in zip(sizes, streams, strict=True)
     )
     return BudgetPlan(tuple(rows), budget, method)
 
@@ -167,40 +175,70 @@ class _Scene(NamedTuple):
         check_choice(entropy, "entropy", ENTROPIES)
         if isinstance(world, SnapshotCalibrator):
             if not hasattr(world, "cell_mixtures_"):
-                raise NotFittedError("`world` must be fitted. Call fit(probabilities, counts) on it first.")
-            known, mixtures = world.statistics_, world.cell_mixtures_
+                raise NotFittedError(
+                    "`world` must be fitted. Call fit(probabilities, counts) on it first."
+                )
+            known = world.statistics_
+            mixtures = world.cell_mixtures_
             mixtures = mixtures if world.method == "deconvolved" else _rank(mixtures)
-            return cls(mixtures, known.n_items / known.n_items.sum(), known.mean_prediction, world.partition_, entropy)
+            return cls(
+                mixtures,
+                known.n_items / known.n_items.sum(),
+                known.mean_prediction,
+                world.partition_,
+                entropy,
+            )
         if not isinstance(world, Mixtures) or np.isnan(world.mean()).any() or not len(world):
-            raise ValueError(f"`world` must be a SnapshotCalibrator or Mixtures without empty ones, got {world!r}.")
-        mixtures, n_items = _rank(world.stored()), np.bincount(world.index, minlength=world.n_mixtures)
+            raise ValueError(
+                f"`world` must be a SnapshotCalibrator or Mixtures without empty ones, got {world!r}."
+            )
+        mixtures = _rank(world.stored())
+        n_items = np.bincount(world.index, minlength=world.n_mixtures)
         partition = PrecomputedPartition(len(mixtures)).fit(mixtures.mean()[n_items > 0])
         return cls(mixtures, n_items / len(world), mixtures.mean(), partition, entropy)
 
     def play(
-        self, n_items: int, k: int, method: Any, repeats: int, level: float | None, generator: np.random.Generator
+        self,
+        n_items: int,
+        k: int,
+        method: Any,
+        repeats: int,
+        level: float | None,
+        generator: np.random.Generator,
     ) -> Split:
         """Return what calibrating on items with k labels gives, on average over several times."""
-        errors, width, used = np.empty(repeats), math.nan, self.frequency > 0
+        errors = np.empty(repeats)
+        width = math.nan
+        used = self.frequency > 0
         truth = decompose(self.mixtures, self.entropy).aleatoric
         for i in range(repeats):
             statistics = self.label(n_items, k, generator)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # one label an item may be among the splits compared
-                fitted = SnapshotCalibrator(self.partition, method=method).fit_statistics(statistics).cell_mixtures_
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # one label an item may be among the splits compared
+                fitted = (
+                    SnapshotCalibrator(self.partition, method=method)
+                    .fit_statistics(statistics)
+                    .cell_mixtures_
+                )
             gaps = np.abs(decompose(fitted, self.entropy).aleatoric - truth)
             errors[i] = self.frequency[used] @ gaps[used]
             if i == 0 and level is not None:
                 certificate = certify(statistics, fitted, confidence=level, aligned=True)
                 lower, upper = certificate.interval("aleatoric", self.entropy)
                 width = float(np.nansum((upper - lower) * statistics.n_items)) / n_items
-        return Split(k, n_items, float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(repeats), width)
+        return Split(
+            k, n_items, float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(repeats), width
+        )
 
     def label(self, n_items: int, k: int, generator: np.random.Generator) -> CellStatistics:
         """Return the statistics of simulated items with k labels each."""
         cells = generator.choice(len(self.frequency), n_items, p=self.frequency)
         counts = self.mixtures[cells].draw(k, random_state=generator)
-        return CellStatistics.from_items(self.prediction[cells], counts, cells, self.partition.layout_)
+        return CellStatistics.from_items(
+            self.prediction[cells], counts, cells, self.partition.layout_
+        )
 
 
 def _rank(mixtures: Mixtures) -> Mixtures:

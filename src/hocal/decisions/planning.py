@@ -1,7 +1,7 @@
 """Planning: how closely a cell will be certified, before anything is paid for.
 
-`items_needed` and `interval_width` foretell one cell of a certificate and are each other's inverse, as
-`hocal.guarantees.bounds.sample_size` and `epsilon_bound` are for epsilon.
+`items_needed` and `interval_width` foretell one cell of a certificate and are each other's inverse,
+as `hocal.guarantees.bounds.sample_size` and `epsilon_bound` are for epsilon.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = ["interval_width", "items_needed"]
 
 Array = NDArray[np.float64]
 
-_POWERS = tuple(4**i for i in range(1, 16))  # numbers of items tried; a billion stands for any number
+_POWERS = tuple(
+    4**i for i in range(1, 16)
+)  # numbers of items tried; a billion stands for any number
 _ADVISERS = 1000  # items of other cells: more would not change what they advise
 _SHARE = 0.95  # of delta that the certificate keeps when it tries the paper's bound as well
 _MAX_WORK = 50_000_000  # snapshots times atoms worth enumerating: a second
@@ -44,8 +46,8 @@ def items_needed(
 ) -> int:
     """Return how many items with k labels a cell needs to be certified as closely as wanted.
 
-    Epsilon falls as 1 / sqrt(N). The interval of aleatoric uncertainty narrows until only what k labels leave
-    open remains; a smaller width needs more labels an item.
+    Epsilon falls as 1 / sqrt(N). The interval of aleatoric uncertainty narrows until only what k
+    labels leave open remains; a smaller width needs more labels an item.
 
     Parameters
     ----------
@@ -75,8 +77,11 @@ def items_needed(
     5
     """
     if (epsilon is None) == (width is None):
-        raise ValueError(f"`epsilon` or `width` must be given, and not both, got {epsilon!r} and {width!r}.")
-    k, classes = check_integer(k, "k", minimum=1), _check_classes(n_classes, mixture)
+        raise ValueError(
+            f"`epsilon` or `width` must be given, and not both, got {epsilon!r} and {width!r}."
+        )
+    k = check_integer(k, "k", minimum=1)
+    classes = _check_classes(n_classes, mixture)
     delta = 1 - check_fraction(confidence, "confidence")
     if epsilon is not None:
         return sample_size(epsilon, delta, k, classes)
@@ -85,10 +90,17 @@ def items_needed(
     enough = next((n for n in _POWERS if width_of(n) <= wanted), None)
     if enough is not None:
         return bisect_left(range(enough), True, enough // 4, key=lambda n: width_of(n) <= wanted)
-    narrowest, rest = width_of(_POWERS[-1]), range(k + 1, SIZES[-1] + 1)
+    narrowest = width_of(_POWERS[-1])
+    rest = range(k + 1, SIZES[-1] + 1)
     options = (classes, mixture, delta, entropy)
-    place = bisect_left(rest, True, key=lambda more: _foretell(more, *options)(_POWERS[-1]) <= wanted)
-    remedy = f"Give k={rest[place]} labels an item." if place < len(rest) else f"No k up to {SIZES[-1]} will do."
+    place = bisect_left(
+        rest, True, key=lambda more: _foretell(more, *options)(_POWERS[-1]) <= wanted
+    )
+    remedy = (
+        f"Give k={rest[place]} labels an item."
+        if place < len(rest)
+        else f"No k up to {SIZES[-1]} will do."
+    )
     raise ValueError(
         f"`width` must exceed {narrowest:.3g}, what is left open by k={k} labels on each of any number of items, "
         f"got {wanted:g}. {remedy}"
@@ -106,11 +118,12 @@ def interval_width(
 ) -> float:
     """Return how wide the certified interval of a cell's aleatoric uncertainty will be.
 
-    With a mixture, this is the certificate of the labels it is expected to give, N proj_k(mixture), in a cell
-    that many others of its kind advise. From 100 items on it is a few per cent off for up to five labels an
-    item; with ten labels and few advisers real intervals of two or three classes were up to twice as wide.
-    Without, it bounds the mean width for every mixture, in a cell that no other advises: betting limits at
-    their worst, when the statistic takes its two extreme values only, and the largest bias of each.
+    With a mixture, this is the certificate of the labels it is expected to give, N proj_k(mixture),
+    in a cell that many others of its kind advise. From 100 items on it is a few per cent off for up
+    to five labels an item; with ten labels and few advisers real intervals of two or three classes
+    were up to twice as wide. Without, it bounds the mean width for every mixture, in a cell that no
+    other advises: betting limits at their worst, when the statistic takes its two extreme values
+    only, and the largest bias of each.
 
     Parameters
     ----------
@@ -140,7 +153,8 @@ def interval_width(
     >>> round(interval_width(500, k=5, mixture=assumed), 1), round(interval_width(500, k=5, n_classes=2), 1)
     (0.1, 0.2)
     """
-    n_items, k = check_integer(n_items, "n_items", minimum=1), check_integer(k, "k", minimum=1)
+    n_items = check_integer(n_items, "n_items", minimum=1)
+    k = check_integer(k, "k", minimum=1)
     delta = 1 - check_fraction(confidence, "confidence")
     return _foretell(k, _check_classes(n_classes, mixture), mixture, delta, entropy)(n_items)
 
@@ -151,20 +165,28 @@ def _check_classes(n_classes: int | None, mixture: Mixtures | None) -> int:
             raise ValueError("`n_classes` or `mixture` must be given.")
         return check_integer(n_classes, "n_classes", minimum=2)
     if not isinstance(mixture, Mixtures) or len(mixture) != 1:
-        raise ValueError(f"`mixture` must be Mixtures of one item, got {mixture!r}. Index them to choose one.")
+        raise ValueError(
+            f"`mixture` must be Mixtures of one item, got {mixture!r}. Index them to choose one."
+        )
     if n_classes not in (None, mixture.n_classes):
-        raise ValueError(f"`n_classes` must be that of the mixture, {mixture.n_classes}, got {n_classes!r}.")
+        raise ValueError(
+            f"`n_classes` must be that of the mixture, {mixture.n_classes}, got {n_classes!r}."
+        )
     return mixture.n_classes
 
 
-def _foretell(k: int, n_classes: int, mixture: Mixtures | None, delta: float, entropy: str) -> Callable[[int], float]:
+def _foretell(
+    k: int, n_classes: int, mixture: Mixtures | None, delta: float, entropy: str
+) -> Callable[[int], float]:
     """Return the width as a function of the number of items."""
     check_choice(entropy, "entropy", ENTROPIES)
     sizes = estimator_sizes(np.array([k]))
     if mixture is None:
         return lambda n_items: _worst_width(n_items, k, sizes, n_classes, delta, entropy)
     counts, chances = _likely_snapshots(mixture, k)
-    others = Sample(counts, _ADVISERS * (1 + 1e-9) * chances)  # a hair more, so that rounding loses no item
+    others = Sample(
+        counts, _ADVISERS * (1 + 1e-9) * chances
+    )  # a hair more, so that rounding loses no item
 
     def width(n_items: int) -> float:
         advice = advise(others, sizes, n_classes=n_classes, n_items=n_items, same_order=k == 1)
@@ -178,26 +200,34 @@ def _foretell(k: int, n_classes: int, mixture: Mixtures | None, delta: float, en
 def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[NDArray[np.int64], Array]:
     """Return k-snapshots and their probabilities, merged where a permutation of the classes makes them equal.
 
-    The statistics of aleatoric uncertainty are sums over classes, so this changes nothing and leaves few rows.
+    The statistics of aleatoric uncertainty are sums over classes, so this changes nothing and
+    leaves few rows.
     """
     atoms = mixture.pairs(mixture.index)[1]
     single = Mixtures(mixture.points_at(atoms), mixture.weights[atoms], [0, len(atoms)], [0])
     if n_snapshots(k, single.n_classes) * len(atoms) <= _MAX_WORK:
-        counts, chances = enumerate_snapshots(k, single.n_classes), single.snapshot_distribution(k)[0]
+        counts = enumerate_snapshots(k, single.n_classes)
+        chances = single.snapshot_distribution(k)[0]
     else:
         items = single[np.zeros(_N_DRAWS, dtype=np.intp)]
-        counts, chances = items.draw(k, random_state=0), np.full(_N_DRAWS, 1 / _N_DRAWS)
-    if k > 1 and single.n_classes > 2:  # two classes have few rows anyway; with one label only the mean speaks
+        counts = items.draw(k, random_state=0)
+        chances = np.full(_N_DRAWS, 1 / _N_DRAWS)
+    if (
+        k > 1 and single.n_classes > 2
+    ):  # two classes have few rows anyway; with one label only the mean speaks
         counts = -np.sort(-counts, axis=1)
     packed = compress(counts)
     return np.asarray(packed.unique), np.bincount(packed.inverse, chances).astype(np.float64)
 
 
-def _worst_width(n_items: int, k: int, sizes: tuple[int, ...], n_classes: int, delta: float, entropy: str) -> float:
+def _worst_width(
+    n_items: int, k: int, sizes: tuple[int, ...], n_classes: int, delta: float, entropy: str
+) -> float:
     """Bound the mean width of a cell that no other advises, whatever its mixture.
 
-    log(1 + stake * (m - x)) is concave in x, so among samples with one mean, that of the two extreme values of
-    the statistic has the limits farthest from it. How far, in units of the range, depends on the mean only.
+    log(1 + stake * (m - x)) is concave in x, so among samples with one mean, that of the two
+    extreme values of the statistic has the limits farthest from it. How far, in units of the range,
+    depends on the mean only.
     """
     largest = get_entropy(entropy).maximum(n_classes)
     if k == 1:
@@ -209,4 +239,6 @@ def _worst_width(n_items: int, k: int, sizes: tuple[int, ...], n_classes: int, d
         return min(2 * overshoot * (k / (k - 1) * largest if k > n_classes else 1.0), largest)
     advice = advise(None, sizes, n_classes=n_classes, n_items=n_items, same_order=False)
     sides = advice.estimators.values()
-    return min(sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides), largest)
+    return min(
+        sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides), largest
+    )

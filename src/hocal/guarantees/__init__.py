@@ -17,7 +17,12 @@ from hocal.guarantees.bounds import (
     sample_size,
 )
 from hocal.guarantees.certificates import Certificate, certify
-from hocal.guarantees.means import Interval, betting_interval, empirical_bernstein_interval, hoeffding_interval
+from hocal.guarantees.means import (
+    Interval,
+    betting_interval,
+    empirical_bernstein_interval,
+    hoeffding_interval,
+)
 from hocal.guarantees.polynomials import PolynomialEstimator, polynomial_estimator
 
 __all__ = [

@@ -1,7 +1,8 @@
 """Estimators of E[G] from few labels: Bernstein sums over the counts.
 
-The statistic Z(s) = sum_j beta(s_j) of an item's k labels has mean sum_j Q(p_j) given the item, with
-Q(x) = sum_i beta_i Bin(i; k, x): near G for a good beta, above or below it for a one-sided one, whatever the mixture.
+The statistic Z(s) = sum_j beta(s_j) of an item's k labels has mean sum_j Q(p_j) given the item,
+with Q(x) = sum_i beta_i Bin(i; k, x): near G for a good beta, above or below it for a one-sided
+one, whatever the mixture.
 """
 
 from __future__ import annotations
@@ -43,17 +44,21 @@ Side = Literal["minimax", "upper", "lower"]
 SIDES: tuple[Side, ...] = ("minimax", "upper", "lower")
 
 
-_WILDEST = 100.0  # times the largest g: keeps the program bounded when no mixture has the reference counts
+# times the largest g: keeps the program bounded when no mixture has the reference counts
+_WILDEST = 100.0
 
 
-_EXPONENT = math.log(40)  # of a one-sided 97.5% tail, to weigh the spread of a statistic against its mean
+_EXPONENT = math.log(
+    40
+)  # of a one-sided 97.5% tail, to weigh the spread of a statistic against its mean
 
 
 @dataclass(frozen=True, eq=False)
 class BernsteinEstimator:
     """A statistic of k-snapshots whose mean is near, above or below E[G(p)], whatever the mixture.
 
-    With more than two classes Z(s) = sum_j values[s_j]; with two, Z(s) = values[s_1], s_1 the second count.
+    With more than two classes Z(s) = sum_j values[s_j]; with two, Z(s) = values[s_1], s_1 the
+    second count.
 
     Attributes
     ----------
@@ -93,7 +98,9 @@ class BernsteinEstimator:
                 "Thin them first, or use one estimator for each total."
             )
         # One lookup per count; only the second column speaks in the binary case.
-        return self.values[checked[:, 1]] if self.n_classes == 2 else self.values[checked].sum(axis=1)
+        return (
+            self.values[checked[:, 1]] if self.n_classes == 2 else self.values[checked].sum(axis=1)
+        )
 
     def mean(self, marginal: ArrayLike) -> float:
         """Return E[Z] from a `snapshot_marginal`."""
@@ -102,9 +109,9 @@ class BernsteinEstimator:
     def error(self, epsilon: float) -> float:
         """Return bias + lipschitz * epsilon.
 
-        If W1(predicted, true) <= epsilon between snapshot distributions, the predicted mean of Z misses
-        E[G(p)] by at most that: the mean of Z moves by at most lipschitz * W1 (Kantorovich), and the true mean
-        of Z is within `bias` of E[G(p)].
+        If W1(predicted, true) <= epsilon between snapshot distributions, the predicted mean of Z
+        misses E[G(p)] by at most that: the mean of Z moves by at most lipschitz * W1 (Kantorovich),
+        and the true mean of Z is within `bias` of E[G(p)].
         """
         return self.bias + self.lipschitz * check_number(epsilon, "epsilon", minimum=0)
 
@@ -139,11 +146,15 @@ def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) 
     mass = np.ones(len(checked)) if weights is None else check_weights(weights)
     check_same_length(mass, checked, ("weights", "counts"))
     shown = checked[:, 1:] if checked.shape[1] == 2 else checked
-    pairs = np.stack([np.broadcast_to(checked.sum(axis=1)[:, None], shown.shape), shown], axis=-1).reshape(-1, 2)
+    pairs = np.stack(
+        [np.broadcast_to(checked.sum(axis=1)[:, None], shown.shape), shown], axis=-1
+    ).reshape(-1, 2)
     distinct, inverse = np.unique(pairs @ [checked.max() + 1, 1], return_inverse=True)
     total, hits = np.divmod(distinct, checked.max() + 1)
     share = np.bincount(inverse, np.repeat(mass, shown.shape[1])) / mass.sum()
-    return np.asarray(share @ stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k))
+    return np.asarray(
+        share @ stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k)
+    )
 
 
 def bernstein_estimator(
@@ -158,9 +169,9 @@ def bernstein_estimator(
 ) -> BernsteinEstimator:
     """Return the best statistic of k-snapshots for E[G(p)], near it or on one side of it (spec 3.4).
 
-    "minimax" minimises the bias sup |sum_j Q(p_j) - g(p_j)| + epsilon * lipschitz. "upper" requires Q >= g on
-    [0, 1] and minimises the mean of Z under the reference plus what its spread will cost with `n_items` items;
-    "lower" likewise from below. Brier has an exact statistic from k = 2.
+    "minimax" minimises the bias sup |sum_j Q(p_j) - g(p_j)| + epsilon * lipschitz. "upper" requires
+    Q >= g on [0, 1] and minimises the mean of Z under the reference plus what its spread will cost
+    with `n_items` items; "lower" likewise from below. Brier has an exact statistic from k = 2.
 
     Parameters
     ----------
@@ -173,8 +184,9 @@ def bernstein_estimator(
     side : {"minimax", "upper", "lower"}
         What the mean of the statistic must be to E[G(p)].
     reference : array-like of shape (k + 1,), optional
-        Where a one-sided estimator should be tight: a `snapshot_marginal` of other data than it will be
-        evaluated on. Any reference is valid; by default that of a Dirichlet mixture of total concentration 1.
+        Where a one-sided estimator should be tight: a `snapshot_marginal` of other data than it
+        will be evaluated on. Any reference is valid; by default that of a Dirichlet mixture of
+        total concentration 1.
     n_items : float, default=1000
         Number of items the statistic will be averaged over, ``inf`` for a known distribution.
     epsilon : float, default=0.0
@@ -194,31 +206,42 @@ def bernstein_estimator(
     0.012
     """
     kind = get_entropy(entropy)
-    k, n_classes = check_integer(k, "k", minimum=1), check_integer(n_classes, "n_classes", minimum=2)
+    k = check_integer(k, "k", minimum=1)
+    n_classes = check_integer(n_classes, "n_classes", minimum=2)
     if n_classes > 2 and not isinstance(kind, Separable):
         raise ValueError(
             f"`entropy` must be a sum over classes for n_classes={n_classes}, got {kind.name!r}. "
             "Use 'shannon', 'brier' or 'tsallis', or two classes."
         )
     if reference is None:
-        beta_binomial: Array = stats.betabinom.pmf(np.arange(k + 1), k, 1 / n_classes, 1 - 1 / n_classes)
+        beta_binomial: Array = stats.betabinom.pmf(
+            np.arange(k + 1), k, 1 / n_classes, 1 - 1 / n_classes
+        )
         reference = beta_binomial * (n_classes if n_classes > 2 else 1)
     weights = _check_reference(reference, k, n_classes)
-    n_items, epsilon = (
-        check_number(n_items, "n_items", minimum=1, finite=False),
-        check_number(epsilon, "epsilon", minimum=0),
-    )
+    n_items = check_number(n_items, "n_items", minimum=1, finite=False)
+    epsilon = check_number(epsilon, "epsilon", minimum=0)
     check_choice(side, "side", SIDES)
-    return _fit(kind, k, n_classes, side, tuple(weights) if side != "minimax" else (), n_items, epsilon)
+    return _fit(
+        kind, k, n_classes, side, tuple(weights) if side != "minimax" else (), n_items, epsilon
+    )
 
 
 @lru_cache(maxsize=512)
 def _fit(
-    entropy: Entropy, k: int, n_classes: int, side: Side, weights: tuple[float, ...], n_items: float, epsilon: float
+    entropy: Entropy,
+    k: int,
+    n_classes: int,
+    side: Side,
+    weights: tuple[float, ...],
+    n_items: float,
+    epsilon: float,
 ) -> BernsteinEstimator:
     counts = np.arange(k + 1)
     if isinstance(entropy, Brier) and k > 1:  # unbiased, so all sides are met (spec 3.3)
-        values = entropy.scale * counts * (k - counts) / (k * (k - 1)) * (2 if n_classes == 2 else 1)
+        values = (
+            entropy.scale * counts * (k - counts) / (k * (k - 1)) * (2 if n_classes == 2 else 1)
+        )
         return _finish(values, k, n_classes, side, 0.0)
     g = _component(entropy, n_classes)
     x = chebyshev_grid(1000 + 100 * k)
@@ -226,16 +249,23 @@ def _fit(
         values = _nearest(x, g(x), k, n_classes, slope=max(epsilon, 1e-6))
     else:
         sign = 1 if side == "upper" else -1  # a minorant of g is minus a majorant of -g
-        # The two terms of a Bernstein interval, the first doubled: a mean deviation understates a skewed spread.
-        deviation, spread = 2 * math.sqrt(2 * _EXPONENT / n_items), max(_EXPONENT / (3 * n_items), 1e-9)
+        # The two terms of a Bernstein interval, the first doubled: a mean deviation understates a
+        # skewed spread.
+        deviation = 2 * math.sqrt(2 * _EXPONENT / n_items)
+        spread = max(_EXPONENT / (3 * n_items), 1e-9)
         penalties = {"deviation": deviation, "spread": spread, "slope": epsilon}
         values = sign * least_majorant(x, sign * g(x), np.array(weights), n_classes, **penalties)
-        values += sign * max(float(_proven_excess(values, g, -sign)[1].max()), 0.0)  # Bernstein terms sum to 1
+        values += sign * max(
+            float(_proven_excess(values, g, -sign)[1].max()), 0.0
+        )  # Bernstein terms sum to 1
     excesses = [_proven_excess(values, g, sign) for sign in (1, -1)]
     if n_classes == 2:
         return _finish(values, k, n_classes, side, max(float(e.max()) for _, e in excesses))
-    # sum_j e(p_j) <= n_classes * majorant(1 / n_classes), by concavity of the majorant and sum_j p_j = 1.
-    worst = max(float(np.interp(1 / n_classes, z, least_concave_majorant(z, e))) for z, e in excesses)
+    # sum_j e(p_j) <= n_classes * majorant(1 / n_classes), by concavity of the majorant and sum_j
+    # p_j = 1.
+    worst = max(
+        float(np.interp(1 / n_classes, z, least_concave_majorant(z, e))) for z, e in excesses
+    )
     return _finish(values, k, n_classes, side, n_classes * worst)
 
 
@@ -244,13 +274,19 @@ def _finish(values: Array, k: int, n_classes: int, side: Side, bias: float) -> B
     values.flags.writeable = False  # shared by everyone who asks for the same estimator
     rises = np.diff(values)
     if n_classes == 2:
-        ends, largest = (values.min(), values.max()), np.abs(rises).max()
+        ends = (values.min(), values.max())
+        largest = np.abs(rises).max()
     else:
-        # A label that moves from a class with i + 1 labels to one with j (i + j < k) changes Z by rises[j] - rises[i].
+        # A label that moves from a class with i + 1 labels to one with j (i + j < k) changes Z by
+        # rises[j] - rises[i].
         possible = np.add.outer(np.arange(k), np.arange(k)) < k
-        ends, largest = _extremes(values, n_classes), np.abs(np.subtract.outer(rises, rises))[possible].max()
-    # One moved label is an l1 distance of 2 / k, and labels can be moved one by one along a shortest path.
-    return BernsteinEstimator(k, n_classes, values, side, bias, float(k / 2 * largest), float(ends[0]), float(ends[1]))
+        ends = _extremes(values, n_classes)
+        largest = np.abs(np.subtract.outer(rises, rises))[possible].max()
+    # One moved label is an l1 distance of 2 / k, and labels can be moved one by one along a
+    # shortest path.
+    return BernsteinEstimator(
+        k, n_classes, values, side, bias, float(k / 2 * largest), float(ends[0]), float(ends[1])
+    )
 
 
 def _extremes(values: Array, n_classes: int) -> tuple[float, float]:
@@ -260,32 +296,60 @@ def _extremes(values: Array, n_classes: int) -> tuple[float, float]:
     table = np.full((2, k + 1), np.inf)  # (minimum of Z and of -Z, labels given out)
     table[:, 0] = 0
     for _ in range(min(k, n_classes)):
-        rounds = [np.pad(table, ((0, 0), (i, 0)), constant_values=np.inf)[:, : k + 1] for i in range(k + 1)]
-        table = np.min([r + np.array([[gain], [-gain]]) for r, gain in zip(rounds, gains, strict=True)], axis=0)
+        rounds = [
+            np.pad(table, ((0, 0), (i, 0)), constant_values=np.inf)[:, : k + 1]
+            for i in range(k + 1)
+        ]
+        table = np.min(
+            [r + np.array([[gain], [-gain]]) for r, gain in zip(rounds, gains, strict=True)], axis=0
+        )
     return n_classes * values[0] + table[0, k], n_classes * values[0] - table[1, k]
 
 
 def least_majorant(
-    x: Array, floor: Array, weights: Array, n_classes: int, *, deviation: float = 0, spread: float = 0, slope: float = 0
+    x: Array,
+    floor: Array,
+    weights: Array,
+    n_classes: int,
+    *,
+    deviation: float = 0,
+    spread: float = 0,
+    slope: float = 0,
 ) -> Array:
     """Return the beta of the cheapest Bernstein polynomial that is at least `floor` on the grid x.
 
-    Minimises weights @ beta + deviation * (bound on E|Z - constant|) + spread * (bound on the range of Z)
-    + slope * (Lipschitz constant of Z). Adding c0 + c1 s_j to beta(s_j) adds the constant
+    Minimises weights @ beta + deviation * (bound on E|Z - constant|) + spread * (bound on the range
+    of Z) + slope * (Lipschitz constant of Z). Adding c0 + c1 s_j to beta(s_j) adds the constant
     n_classes * c0 + k * c1 to Z, so spread is measured from the best such line.
     """
     k = len(weights) - 1
-    unit, height = np.eye(k + 1), _WILDEST * float(np.abs(floor).max())
-    line, total = np.stack([np.ones(k + 1), np.arange(k + 1.0)], axis=-1), np.array([float(n_classes), k])
+    unit = np.eye(k + 1)
+    height = _WILDEST * float(np.abs(floor).max())
+    line = np.stack([np.ones(k + 1), np.arange(k + 1.0)], axis=-1)
+    total = np.array([float(n_classes), k])
     if n_classes == 2:  # Z = beta(s_1): only a constant is free
-        line, total = line[:, :1], np.ones(1)
+        line = line[:, :1]
+        total = np.ones(1)
     steps, step_cost = _step_rows(k, n_classes)
-    costs = {"beta": weights, "distance": deviation * weights, "centre": 0 * total, "steps": slope * step_cost}
+    costs = {
+        "beta": weights,
+        "distance": deviation * weights,
+        "centre": 0 * total,
+        "steps": slope * step_cost,
+    }
     costs |= {"above": spread * total, "below": -spread * total}
     rows = [({"beta": -_basis(x, k)}, -floor)]
-    rows += [({"beta": s * unit, "distance": -unit, "centre": -s * line}, np.zeros(k + 1)) for s in (1, -1)]
-    rows += [({"beta": unit, "above": -line}, np.zeros(k + 1)), ({"beta": -unit, "below": line}, np.zeros(k + 1))]
-    return _minimise(costs, rows + steps, {"beta": (-height, height), "distance": (0, None)})["beta"]
+    rows += [
+        ({"beta": s * unit, "distance": -unit, "centre": -s * line}, np.zeros(k + 1))
+        for s in (1, -1)
+    ]
+    rows += [
+        ({"beta": unit, "above": -line}, np.zeros(k + 1)),
+        ({"beta": -unit, "below": line}, np.zeros(k + 1)),
+    ]
+    return _minimise(costs, rows + steps, {"beta": (-height, height), "distance": (0, None)})[
+        "beta"
+    ]
 
 
 def _nearest(x: Array, target: Array, k: int, n_classes: int, *, slope: float) -> Array:
@@ -303,28 +367,46 @@ Rows = list[tuple[dict[str, Array], Array]]
 
 def _step_rows(k: int, n_classes: int) -> tuple[Rows, Array]:
     """Return rows that hold the rises of beta between two numbers, and the Lipschitz constant as their cost."""
-    rise, zero = np.diff(np.eye(k + 1), axis=0), np.zeros(k)
+    rise = np.diff(np.eye(k + 1), axis=0)
+    zero = np.zeros(k)
     sides = np.array([[1.0], [1.0]] if n_classes == 2 else [[1.0, 0.0], [0.0, -1.0]])
-    rows = [({"beta": s * rise, "steps": -np.tile(side, (k, 1))}, zero) for s, side in zip((1, -1), sides, strict=True)]
+    rows = [
+        ({"beta": s * rise, "steps": -np.tile(side, (k, 1))}, zero)
+        for s, side in zip((1, -1), sides, strict=True)
+    ]
     return rows, k / 2 * (np.ones(1) if n_classes == 2 else np.array([1.0, -1.0]))
 
 
 def _minimise(costs: dict[str, Array], rows: Rows, bounds: dict[str, Any]) -> dict[str, Array]:
     """Solve a linear program over named blocks of variables; each row is sum of block @ variables <= limit."""
     matrix = [
-        np.hstack([row.get(name, np.zeros((len(limit), len(cost)))) for name, cost in costs.items()])
+        np.hstack(
+            [row.get(name, np.zeros((len(limit), len(cost)))) for name, cost in costs.items()]
+        )
         for row, limit in rows
     ]
     limits = np.concatenate([limit for _, limit in rows])
     box = [bounds.get(name, (None, None)) for name, cost in costs.items() for _ in cost]
     cost = np.concatenate(list(costs.values()))
-    solution = optimize.linprog(cost, A_ub=np.vstack(matrix), b_ub=limits, bounds=box, method="highs")
+    solution = optimize.linprog(
+        cost, A_ub=np.vstack(matrix), b_ub=limits, bounds=box, method="highs"
+    )
     if solution.x is None:
-        raise RuntimeError(f"The linear program of a Bernstein estimator failed: {solution.message}")
-    return dict(zip(costs, np.split(solution.x, np.cumsum([len(c) for c in costs.values()])[:-1]), strict=True))
+        raise RuntimeError(
+            f"The linear program of a Bernstein estimator failed: {solution.message}"
+        )
+    return dict(
+        zip(
+            costs,
+            np.split(solution.x, np.cumsum([len(c) for c in costs.values()])[:-1]),
+            strict=True,
+        )
+    )
 
 
-def bernstein_excess(values: Array, x: Array, target: Array, *, sign: int = -1, sagitta: Array | float = 0.0) -> Array:
+def bernstein_excess(
+    values: Array, x: Array, target: Array, *, sign: int = -1, sagitta: Array | float = 0.0
+) -> Array:
     """Return numbers on the grid x whose linear interpolation is at least sign * (Q - target) on [0, 1].
 
     Between neighbours at distance h, Q leaves its chord by at most h^2/8 max|Q''|, and
@@ -334,18 +416,21 @@ def bernstein_excess(values: Array, x: Array, target: Array, *, sign: int = -1, 
     k = len(values) - 1
     bend = k * (k - 1) * np.abs(np.diff(values, 2)).max(initial=0)
     between = bend * np.diff(x) ** 2 / 8 + sagitta
-    margin = np.maximum(np.append(between, 0), np.append(0, between)) + _ROUNDING * (1 + np.abs(values).max())
+    margin = np.maximum(np.append(between, 0), np.append(0, between)) + _ROUNDING * (
+        1 + np.abs(values).max()
+    )
     return np.asarray(sign * (_basis(x, k) @ values - target) + margin)
 
 
 def _proven_excess(values: Array, g: Callable[[Array], Array], sign: int) -> tuple[Array, Array]:
     """Return a fine grid and a bound on sign * (Q - g) for a concave g, as in `bernstein_excess`.
 
-    g lies above its chord, but below the continued chords of the two neighbouring intervals. These rise
-    above the chord with slopes a and b and meet at height h / (1/a + 1/b).
+    g lies above its chord, but below the continued chords of the two neighbouring intervals. These
+    rise above the chord with slopes a and b and meet at height h / (1/a + 1/b).
     """
     x = chebyshev_grid(8000)
-    target, step = g(x), np.diff(x)
+    target = g(x)
+    step = np.diff(x)
     if sign > 0:
         return x, bernstein_excess(values, x, target, sign=sign)
     slope = np.diff(target) / step

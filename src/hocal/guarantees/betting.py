@@ -1,9 +1,10 @@
 """One-sided confidence limits for means of bounded statistics, by betting, and what they imply for entropies.
 
-A gambler who doubts that a mean is as large as m multiplies a capital by 1 + stake * (m - x) at each draw x.
-If the mean is m or more, the capital is worth at most 1 on average, so it reaches 1/delta with chance delta at
-most (Waudby-Smith and Ramdas 2024). Stakes are fixed beforehand and all draws count alike, so that a limit
-depends on the histogram of the draws only, never on an order.
+A gambler who doubts that a mean is as large as m multiplies a capital by 1 + stake * (m - x) at
+each draw x. If the mean is m or more, the capital is worth at most 1 on average, so it reaches
+1/delta with chance delta at most (Waudby-Smith and Ramdas 2024). Stakes are fixed beforehand and
+all draws count alike, so that a limit depends on the histogram of the draws only, never on an
+order.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ __all__ = ["Draws", "box_limits", "lower_limit", "pair_draws", "upper_limit"]
 Array = NDArray[np.float64]
 
 _SAFE = 0.99  # of the largest stake that no single draw can ruin
-_POWERS = np.linspace(0, 1, 6)[:, None]  # stakes between the smallest and the largest one, geometrically
-_DEVIATIONS = (0.5, 1 / 64)  # in units of the range, for which the end stakes are best when there is no guess
+_POWERS = np.linspace(0, 1, 6)[
+    :, None
+]  # stakes between the smallest and the largest one, geometrically
+_DEVIATIONS = (
+    0.5,
+    1 / 64,
+)  # in units of the range, for which the end stakes are best when there is no guess
 _STEPS = 24  # bisections: limits are rounded outwards by 6e-8 of the range
 _BLOCK = 1 << 20  # pairs listed at once
 _BINS = 1 << 13  # of the statistic of a pair, many times fewer than there are pairs
@@ -88,7 +94,8 @@ def upper_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
     delta : float
         Allowed chance of failure.
     deviation : ndarray of shape (n_statistics,), optional
-        Guesses of the standard deviations from other data. Any is valid, good ones narrow the interval.
+        Guesses of the standard deviations from other data. Any is valid, good ones narrow the
+        interval.
 
     Returns
     -------
@@ -106,22 +113,31 @@ def upper_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
     if highest - lowest <= 1e-9:  # a constant
         return np.full(np.broadcast_shapes(values.shape, repeats.shape)[1:], float(highest))
     base = np.sqrt(2 * math.log(1 / delta) / np.maximum(repeats.sum(axis=0), 1))
-    guesses = [(highest - lowest) * d for d in _DEVIATIONS] if deviation is None else [2 * deviation, deviation / 2]
-    goal, shape = math.log(len(_POWERS) / delta), np.broadcast_shapes(values.shape, repeats.shape)[1:]
+    guesses = (
+        [(highest - lowest) * d for d in _DEVIATIONS]
+        if deviation is None
+        else [2 * deviation, deviation / 2]
+    )
+    goal = math.log(len(_POWERS) / delta)
+    shape = np.broadcast_shapes(values.shape, repeats.shape)[1:]
 
     def refuted(m: Array) -> NDArray[np.bool_]:
         least, most = (np.minimum(base / guess, _SAFE / (highest - m)) for guess in guesses)
         stakes = least * (most / least) ** _POWERS  # (n_stakes, n_statistics)
-        capital = (repeats * np.log1p(stakes[:, None] * (m - values))).sum(axis=1)  # logarithms, (n_stakes, ...)
+        capital = (repeats * np.log1p(stakes[:, None] * (m - values))).sum(
+            axis=1
+        )  # logarithms, (n_stakes, ...)
         return np.asarray(np.logaddexp.reduce(capital, axis=0) >= goal)
 
-    # A stake grows at most like 1 / (highest - m), and with it every factor 1 + stake (m - x) grows with m: all
-    # candidates above a refuted one are refuted.
-    low, high = np.full(shape, float(lowest)), np.full(shape, float(highest))
+    # A stake grows at most like 1 / (highest - m), and with it every factor 1 + stake (m - x) grows
+    # with m: all candidates above a refuted one are refuted.
+    low = np.full(shape, float(lowest))
+    high = np.full(shape, float(highest))
     for _ in range(_STEPS):
         middle = (low + high) / 2
         gone = refuted(middle)
-        low, high = np.where(gone, low, middle), np.where(gone, middle, high)
+        low = np.where(gone, low, middle)
+        high = np.where(gone, middle, high)
     return np.minimum(high + rounding, highest)
 
 
@@ -133,10 +149,10 @@ def lower_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
 def pair_draws(shares: Array, repeats: Array, offset: Array, low: float, high: float) -> Draws:
     """Return the statistic offset_i + offset_j - <share_i, share_j> over all pairs of different items.
 
-    Cut n items into floor(n / 2) disjoint pairs: these are independent draws, and capital won on them is fair.
-    So is its average over all ways to cut, and by Jensen's inequality that average is at least
-    exp(floor(n / 2) * mean over all pairs of log(1 + stake * (m - x))). Hence all pairs may be used at once, as
-    if they were floor(n / 2) draws, and no pairing needs to be chosen.
+    Cut n items into floor(n / 2) disjoint pairs: these are independent draws, and capital won on
+    them is fair. So is its average over all ways to cut, and by Jensen's inequality that average is
+    at least exp(floor(n / 2) * mean over all pairs of log(1 + stake * (m - x))). Hence all pairs
+    may be used at once, as if they were floor(n / 2) draws, and no pairing needs to be chosen.
 
     Parameters
     ----------
@@ -154,8 +170,11 @@ def pair_draws(shares: Array, repeats: Array, offset: Array, low: float, high: f
     Draws
         Repeats sum to floor(n / 2).
     """
-    n_items, rows, step = repeats.sum(), max(_BLOCK // len(repeats), 1), (high - low) / _BINS
-    counts, grid = np.zeros(_BINS + 1), np.linspace(low, high, _BINS + 1)
+    n_items = repeats.sum()
+    rows = max(_BLOCK // len(repeats), 1)
+    step = (high - low) / _BINS
+    counts = np.zeros(_BINS + 1)
+    grid = np.linspace(low, high, _BINS + 1)
     for start in range(0, len(repeats), rows):
         block = slice(start, start + rows)
         values = offset[block, None] + offset - shares[block] @ shares.T
@@ -169,11 +188,13 @@ def pair_draws(shares: Array, repeats: Array, offset: Array, low: float, high: f
     return Draws(grid[used][:, None], scale * counts[used][:, None], low, high, step / 2)
 
 
-def box_limits(component: Callable[[Array], Array], lower: Array, upper: Array) -> tuple[float, float]:
+def box_limits(
+    component: Callable[[Array], Array], lower: Array, upper: Array
+) -> tuple[float, float]:
     """Return bounds on a separable entropy, sum_j g(p_j), over all label distributions between two vectors.
 
-    The largest entropy is that of clip(level, lower, upper) with the level at which it sums to 1. From below, g
-    is replaced by its chord in each class, and the cheapest classes are filled first.
+    The largest entropy is that of clip(level, lower, upper) with the level at which it sums to 1.
+    From below, g is replaced by its chord in each class, and the cheapest classes are filled first.
 
     Parameters
     ----------
@@ -195,14 +216,19 @@ def box_limits(component: Callable[[Array], Array], lower: Array, upper: Array) 
     >>> [round(x, 4) for x in box_limits(Shannon().component, np.array([0.5, 0.0]), np.array([1.0, 0.5]))]
     [0.0, 0.6931]
     """
-    if lower.sum() > 1 or upper.sum() < 1:  # the limits have failed, and there is nothing between them
-        lower, upper = np.zeros_like(lower), np.ones_like(upper)
-    low, high = 0.0, 1.0
+    if (
+        lower.sum() > 1 or upper.sum() < 1
+    ):  # the limits have failed, and there is nothing between them
+        lower = np.zeros_like(lower)
+        upper = np.ones_like(upper)
+    low = 0.0
+    high = 1.0
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if np.clip(middle, lower, upper).sum() < 1 else (low, middle)
     largest = float(component(np.clip(high, lower, upper)).sum())
-    room, rise = upper - lower, component(upper) - component(lower)
+    room = upper - lower
+    rise = component(upper) - component(lower)
     slope = np.divide(rise, room, out=np.zeros_like(room), where=room > 0)
     order = np.argsort(slope)
     filled = np.clip(1 - lower.sum() - (np.cumsum(room[order]) - room[order]), 0, room[order])

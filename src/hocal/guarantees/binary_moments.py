@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hocal._base.validation import check_array, check_choice, check_fraction, check_integer, check_number
+from hocal._base.validation import (
+    check_array,
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_number,
+)
 from hocal.guarantees.bernstein import bernstein_excess, chebyshev_grid, least_majorant
 from hocal.guarantees.bounds import METHODS, Bound, Method
 from hocal.guarantees.means import Interval
@@ -19,8 +25,9 @@ Array = NDArray[np.float64]
 def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: float = 0.0) -> Bound:
     """Bound P(|p - centre| >= radius) over all binary mixtures with the given moments, by a linear program (E16).
 
-    min w @ beta + epsilon * lipschitz(beta) over polynomials sum_i beta_i Bin(i; k, x) that are at least the
-    indicator of the tail on [0, 1]; w is the snapshot distribution that the moments determine.
+    min w @ beta + epsilon * lipschitz(beta) over polynomials sum_i beta_i Bin(i; k, x) that are at
+    least the indicator of the tail on [0, 1]; w is the snapshot distribution that the moments
+    determine.
 
     Parameters
     ----------
@@ -45,16 +52,21 @@ def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: flo
     0.313
     """
     weights = snapshot_weights(moments)
-    epsilon, radius = check_number(epsilon, "epsilon", minimum=0), check_number(radius, "radius", minimum=0)
+    epsilon = check_number(epsilon, "epsilon", minimum=0)
+    radius = check_number(radius, "radius", minimum=0)
     ends = [end for end in (centre - radius, centre + radius) if 0 < end < 1]
     coarse, fine = (np.union1d(chebyshev_grid(n), ends) for n in (2000, 20_000))
-    beta = least_majorant(coarse, _tail(coarse, centre, radius), weights, 2, spread=1e-9, slope=epsilon)
+    beta = least_majorant(
+        coarse, _tail(coarse, centre, radius), weights, 2, spread=1e-9, slope=epsilon
+    )
     # The tail is closed and its ends are grid points, so the chords of its indicator lie above it.
     beta = beta + max(float(bernstein_excess(beta, fine, _tail(fine, centre, radius)).max()), 0.0)
     lipschitz = (len(weights) - 1) / 2 * float(np.abs(np.diff(beta)).max())
     value = float(weights @ beta) + epsilon * lipschitz
     if value < -1e-6:
-        raise ValueError(f"`moments` must belong to a mixture within epsilon={epsilon:g}, got {moments!r}.")
+        raise ValueError(
+            f"`moments` must belong to a mixture within epsilon={epsilon:g}, got {moments!r}."
+        )
     return Bound(max(value, 0.0), value >= 1, "linear program")
 
 
@@ -62,11 +74,14 @@ def _tail(x: Array, centre: float, radius: float) -> Array:
     return (np.abs(x - centre) >= radius * (1 - 1e-12)).astype(np.float64)
 
 
-def moment_interval(moments: ArrayLike, alpha: float, *, epsilon: float = 0.0, method: Method = "tightest") -> Interval:
+def moment_interval(
+    moments: ArrayLike, alpha: float, *, epsilon: float = 0.0, method: Method = "tightest"
+) -> Interval:
     """Return m_1 -+ half-width, which holds the true p with probability at least 1 - alpha (spec 1.18).
 
-    paper: half-width (max(0, c_k + k epsilon (1 + m_1)^k / 2) / alpha)^(1/k) by Markov, with k lowered to even
-    (E6). tightest: the smallest half-width that a linear program over all mixtures proves (E16).
+    paper: half-width (max(0, c_k + k epsilon (1 + m_1)^k / 2) / alpha)^(1/k) by Markov, with k
+    lowered to even (E6). tightest: the smallest half-width that a linear program over all mixtures
+    proves (E16).
 
     Parameters
     ----------
@@ -90,25 +105,33 @@ def moment_interval(moments: ArrayLike, alpha: float, *, epsilon: float = 0.0, m
     >>> round(moment_interval([0.5, 0.26], 0.25).lower, 3)
     0.3
     """
-    known, epsilon = check_array(moments, "moments", ndim=1), check_number(epsilon, "epsilon", minimum=0)
+    known = check_array(moments, "moments", ndim=1)
+    epsilon = check_number(epsilon, "epsilon", minimum=0)
     order = check_integer(len(known), "number of moments", minimum=2) // 2 * 2
-    alpha, mean = check_fraction(alpha, "alpha"), float(known[0])
+    alpha = check_fraction(alpha, "alpha")
+    mean = float(known[0])
     error = order * epsilon * (1 + mean) ** order / 2
-    width = (max(0.0, float(central_moments(known).values[order - 1]) + error) / alpha) ** (1 / order)
+    width = (max(0.0, float(central_moments(known).values[order - 1]) + error) / alpha) ** (
+        1 / order
+    )
     name = "Markov"
     if check_choice(method, "method", METHODS) == "tightest":
         name, width = _narrow(known, alpha, epsilon, width)
-    lower, upper = max(mean - width, 0.0), min(mean + width, 1.0)
+    lower = max(mean - width, 0.0)
+    upper = min(mean + width, 1.0)
     return Interval(lower, upper, lower == 0 and upper == 1, name)
 
 
 def _narrow(moments: Array, alpha: float, epsilon: float, width: float) -> tuple[str, float]:
     """Return the smallest half-width, to 1e-4, whose tail is proven to be at most alpha, starting from Markov's."""
-    low, high, name = 0.0, min(width, 1.0), "Markov"
+    low = 0.0
+    high = min(width, 1.0)
+    name = "Markov"
     while high - low > 1e-4:
         middle = (low + high) / 2
         if tail_bound(moments, float(moments[0]), middle, epsilon=epsilon).value <= alpha:
-            high, name = middle, "linear program"
+            high = middle
+            name = "linear program"
         else:
             low = middle
     return (name, high) if name != "Markov" else (name, width)

@@ -1,7 +1,8 @@
 """Inequalities of higher-order calibration: slack, sample sizes, moduli, coverage.
 
-Where the paper has a form and a tighter one is known, ``method="paper"`` gives the paper's (with its errata
-corrected) and the default the tightest valid one. Distances are W1 in l1 units, at most 2.
+Where the paper has a form and a tighter one is known, ``method="paper"`` gives the paper's (with
+its errata corrected) and the default the tightest valid one. Distances are W1 in l1 units, at most
+2.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def binomial_deviation(p: ArrayLike, k: int) -> Array:
     k = check_integer(k, "k", minimum=1)
     chance = check_array(p, "p")
     if not (chance.min() >= 0 and chance.max() <= 1):
-        raise ValueError(f"`p` must lie in [0, 1], got values from {chance.min()} to {chance.max()}.")
+        raise ValueError(
+            f"`p` must lie in [0, 1], got values from {chance.min()} to {chance.max()}."
+        )
     above = np.floor(k * chance) + 1
     return np.asarray(2 * above * stats.binom.pmf(above, k, chance) * (1 - chance) / k)
 
@@ -104,8 +107,9 @@ def projection_slack(
 ) -> Bound:
     """Bound W1(pi, proj_k pi), the distance between a mixture and its k-snapshots (spec 1.7, 3.1).
 
-    paper: l / (2 sqrt k). variance: E sum_j sqrt(p_j (1 - p_j) / k), or sqrt((l - 1) / k) for an unknown
-    mixture. tightest: the exact E sum_j |s_j / k - p_j| of the coupling, or its largest value over all p.
+    paper: l / (2 sqrt k). variance: E sum_j sqrt(p_j (1 - p_j) / k), or sqrt((l - 1) / k) for an
+    unknown mixture. tightest: the exact E sum_j |s_j / k - p_j| of the coupling, or its largest
+    value over all p.
 
     Parameters
     ----------
@@ -131,14 +135,23 @@ def projection_slack(
     >>> [round(projection_slack(10, 10, method=m).value, 2) for m in ("tightest", "variance", "paper")]
     [0.78, 0.95, 1.58]
     """
-    k, n_classes = check_integer(k, "k", minimum=1), check_integer(n_classes, "n_classes", minimum=2)
+    k = check_integer(k, "k", minimum=1)
+    n_classes = check_integer(n_classes, "n_classes", minimum=2)
     check_choice(method, "method", ("tightest", "variance", "paper"))
     if method == "paper":
         value = n_classes / (2 * math.sqrt(k))
     elif probabilities is not None:
         atoms = check_simplex(probabilities, ndim=2, n_classes=n_classes)
-        terms = binomial_deviation(atoms, k) if method == "tightest" else np.sqrt(atoms * (1 - atoms) / k)
-        value = float(np.average(terms.sum(axis=1), weights=None if weights is None else check_weights(weights)))
+        terms = (
+            binomial_deviation(atoms, k)
+            if method == "tightest"
+            else np.sqrt(atoms * (1 - atoms) / k)
+        )
+        value = float(
+            np.average(
+                terms.sum(axis=1), weights=None if weights is None else check_weights(weights)
+            )
+        )
     else:
         value = math.sqrt((n_classes - 1) / k)
         value = value if method == "variance" else min(value, _largest_deviation(k, n_classes))
@@ -149,7 +162,8 @@ def _largest_deviation(k: int, n_classes: int) -> float:
     """Return an upper bound on sum_j E|s_j / k - p_j| over the simplex: concave majorant at 1 / n_classes."""
     p = np.linspace(0, 1, 20_001)
     majorant = least_concave_majorant(p, binomial_deviation(p, k))
-    # E|X/k - p| changes by at most 2 |dp| (couple the labels), so half a grid step of 5e-5 hides at most 5e-5.
+    # E|X/k - p| changes by at most 2 |dp| (couple the labels), so half a grid step of 5e-5 hides at
+    # most 5e-5.
     return n_classes * (float(np.interp(1 / n_classes, p, majorant)) + 5e-5)
 
 
@@ -163,8 +177,9 @@ def higher_order_interval(
 ) -> Interval:
     """Bracket the higher-order error W1(prediction, truth) by the kth-order error epsilon (spec 1.7).
 
-    A snapshot predictor is compared with the projected truth: epsilon -+ slack (cor:kerr-hocerr-diff). For a
-    mixture both sides were projected: [epsilon, epsilon + 2 slack] (lem:koc-err-bd).
+    A snapshot predictor is compared with the projected truth: epsilon -+ slack
+    (cor:kerr-hocerr-diff). For a mixture both sides were projected: [epsilon, epsilon + 2 slack]
+    (lem:koc-err-bd).
 
     Parameters
     ----------
@@ -194,13 +209,17 @@ def higher_order_interval(
     check_choice(method, "method", METHODS)
     slack = projection_slack(k, n_classes, method=method).value
     if check_choice(predictor, "predictor", ("snapshot", "mixture")) == "mixture":
-        lower, upper = epsilon, epsilon + 2 * slack
+        lower = epsilon
+        upper = epsilon + 2 * slack
     else:
-        lower, upper = epsilon - slack, epsilon + slack
+        lower = epsilon - slack
+        upper = epsilon + slack
     return Interval(max(lower, 0.0), min(upper, 2.0), upper >= 2, method)
 
 
-def epsilon_bound(n_items: int, delta: float, k: int, n_classes: int, *, method: Method = "tightest") -> Bound:
+def epsilon_bound(
+    n_items: int, delta: float, k: int, n_classes: int, *, method: Method = "tightest"
+) -> Bound:
     """Bound W1(true snapshots, empirical snapshots) with probability at least 1 - delta (spec 1.9, 3.2).
 
     paper: sqrt(2 (m ln 2 + ln 1/delta) / N), m = |Y^(k)|. Two classes: sqrt(2 ln(2/delta) / N)
@@ -235,7 +254,9 @@ def epsilon_bound(n_items: int, delta: float, k: int, n_classes: int, *, method:
     return Bound(scale / math.sqrt(n_items), scale / math.sqrt(n_items) >= 2, name)
 
 
-def sample_size(epsilon: float, delta: float, k: int, n_classes: int, *, method: Method = "tightest") -> int:
+def sample_size(
+    epsilon: float, delta: float, k: int, n_classes: int, *, method: Method = "tightest"
+) -> int:
     """Return the items a cell needs for W1 <= epsilon with probability 1 - delta, the inverse of `epsilon_bound`.
 
     Parameters
@@ -268,7 +289,8 @@ def sample_size(epsilon: float, delta: float, k: int, n_classes: int, *, method:
 
 def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:
     """Return the name and sqrt(N) * epsilon of the chosen bound."""
-    delta, m = check_fraction(delta, "delta"), n_snapshots(check_integer(k, "k", minimum=1), n_classes)
+    delta = check_fraction(delta, "delta")
+    m = n_snapshots(check_integer(k, "k", minimum=1), n_classes)
     options = {"paper": math.sqrt(2 * (m * math.log(2) + math.log(1 / delta)))}
     if check_choice(method, "method", METHODS) == "tightest":
         options["McDiarmid"] = math.sqrt(m - 1) + math.sqrt(2 * math.log(1 / delta))
@@ -278,7 +300,12 @@ def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tu
 
 
 def aleatoric_bound(
-    epsilon: float, k: int, n_classes: int, *, entropy: str | Entropy = "shannon", method: Method = "tightest"
+    epsilon: float,
+    k: int,
+    n_classes: int,
+    *,
+    entropy: str | Entropy = "shannon",
+    method: Method = "tightest",
 ) -> Bound:
     """Bound |AU - AU*| of a snapshot predictor by omega_G(epsilon + slack) (spec 1.15, thm:koc-aleatoric-approx).
 
@@ -291,7 +318,8 @@ def aleatoric_bound(
     n_classes : int
         Number of label classes.
     entropy : str or Entropy
-        The entropy G; its modulus is exact in both methods (the paper's is wrong, errata E3 and E4).
+        The entropy G; its modulus is exact in both methods (the paper's is wrong, errata E3 and
+        E4).
     method : {"tightest", "paper"}
         Which slack.
 
@@ -315,7 +343,8 @@ def aleatoric_bound(
 def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
     """Return a degree d with constant * omega(1/d) <= epsilon / 2 for the binary Shannon entropy in bits.
 
-    d >= 4 (2 C / epsilon)^(ln 4), from omega(x) <= (4x)^(1/ln 4); the paper's factor 1/4 is wrong (E5).
+    d >= 4 (2 C / epsilon)^(ln 4), from omega(x) <= (4x)^(1/ln 4); the paper's factor 1/4 is wrong
+    (E5).
 
     Parameters
     ----------
@@ -327,7 +356,8 @@ def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
     Returns
     -------
     int
-        The degree, and the number of labels needed. `hocal.guarantees.bernstein.bernstein_estimator` needs far fewer.
+        The degree, and the number of labels needed.
+        `hocal.guarantees.bernstein.bernstein_estimator` needs far fewer.
 
     Examples
     --------
@@ -361,8 +391,11 @@ def moment_error(order: int, epsilon: float) -> Bound:
     >>> moment_error(2, 0.1).value
     0.1
     """
-    # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by 2 / k.
-    value = check_integer(order, "order", minimum=1) * check_number(epsilon, "epsilon", minimum=0) / 2
+    # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by 2
+    # / k.
+    value = (
+        check_integer(order, "order", minimum=1) * check_number(epsilon, "epsilon", minimum=0) / 2
+    )
     return Bound(value, value >= 1, "Lipschitz")
 
 
@@ -398,20 +431,30 @@ def prediction_set_coverage(
     mass = check_number(mass, "mass", minimum=0, maximum=1)
     mass_twice = check_number(mass_twice, "mass_twice", minimum=mass, maximum=1)
     epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
-    radius = math.sqrt(epsilon) if delta is None else check_number(delta, "delta", minimum=0, strict=True)
+    radius = (
+        math.sqrt(epsilon)
+        if delta is None
+        else check_number(delta, "delta", minimum=0, strict=True)
+    )
     missed = epsilon / radius if radius else 0.0
     lower = max(mass - missed, 0.0)
     return Interval(lower, min(mass_twice + missed, 1.0), lower == 0, "Markov")
 
 
 def brier_sample_size(
-    epsilon: float, delta: float, *, k: int = 2, n_classes: int = 2, scale: float = 1.0, method: Method = "tightest"
+    epsilon: float,
+    delta: float,
+    *,
+    k: int = 2,
+    n_classes: int = 2,
+    scale: float = 1.0,
+    method: Method = "tightest",
 ) -> int:
     """Return the items needed to estimate the Brier aleatoric uncertainty to epsilon with probability 1 - delta.
 
-    tightest: Hoeffding for the unbiased Z = scale k/(k-1) (1 - ||s/k||^2), N = max(Z)^2 ln(2/delta) / (2 epsilon^2)
-    (spec 3.3). paper: through kth-order calibration at k = 2 to epsilon / (4 scale), with |Y^(2)| = 3 and not 4
-    snapshots for two classes (E12).
+    tightest: Hoeffding for the unbiased Z = scale k/(k-1) (1 - ||s/k||^2), N = max(Z)^2 ln(2/delta)
+    / (2 epsilon^2) (spec 3.3). paper: through kth-order calibration at k = 2 to epsilon / (4
+    scale), with |Y^(2)| = 3 and not 4 snapshots for two classes (E12).
 
     Parameters
     ----------
@@ -439,14 +482,17 @@ def brier_sample_size(
     >>> brier_sample_size(0.1, 0.05, scale=2), brier_sample_size(0.1, 0.05, scale=2, method="paper")
     (738, 64963)
     """
-    epsilon, k = check_number(epsilon, "epsilon", minimum=0, strict=True), check_integer(k, "k", minimum=2)
+    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    k = check_integer(k, "k", minimum=2)
     if check_choice(method, "method", METHODS) == "paper":
         return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")
     largest = bernstein_estimator(Brier(scale), k, n_classes).maximum
     return math.ceil(largest**2 * math.log(2 / check_fraction(delta, "delta")) / (2 * epsilon**2))
 
 
-def plugin_interval(plugin: float, k: int, n_classes: int, *, base: float | None = None) -> Interval:
+def plugin_interval(
+    plugin: float, k: int, n_classes: int, *, base: float | None = None
+) -> Interval:
     """Bracket E[H(p)] by the mean entropy of k-snapshots: [plugin, plugin + log(1 + (l - 1) / k)] (spec 3.4, coarse).
 
     Parameters

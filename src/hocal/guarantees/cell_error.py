@@ -54,7 +54,8 @@ def cell_epsilon(
 ) -> CellEpsilon:
     """Bound W1(predicted, true) between k-snapshots by W1(predicted, observed) + W1(observed, true).
 
-    The second term holds whatever the truth is, so the mixtures may have been fitted to the same labels.
+    The second term holds whatever the truth is, so the mixtures may have been fitted to the same
+    labels.
 
     Parameters
     ----------
@@ -65,7 +66,8 @@ def cell_epsilon(
     delta : float
         Allowed chance of failure in each cell.
     k : int, optional
-        Labels in a snapshot, cut to the fewest labels of a cell's items; by default as many as can be listed.
+        Labels in a snapshot, cut to the fewest labels of a cell's items; by default as many as can
+        be listed.
     snapshot_size : int, optional
         The mixtures are snapshots of this many labels already and are compared as they are.
 
@@ -77,9 +79,14 @@ def cell_epsilon(
     smallest = smallest_totals(histogram, len(mixtures))
     wanted = snapshot_size if k is None else check_integer(k, "k", minimum=1)
     if snapshot_size is not None and wanted != snapshot_size:
-        raise ValueError(f"`k` must be the size of the predicted snapshots, {snapshot_size}, got {k}. Leave it out.")
-    order = np.minimum(smallest, _listable(smallest, mixtures.n_classes) if wanted is None else wanted)
-    values, names = np.full(len(order), np.nan), np.full(len(order), "none", dtype=object)
+        raise ValueError(
+            f"`k` must be the size of the predicted snapshots, {snapshot_size}, got {k}. Leave it out."
+        )
+    order = np.minimum(
+        smallest, _listable(smallest, mixtures.n_classes) if wanted is None else wanted
+    )
+    values = np.full(len(order), np.nan)
+    names = np.full(len(order), "none", dtype=object)
     for each in np.unique(order[order > 0]):
         cells = np.flatnonzero(order == each)
         observed, deviations = _observed(histogram, cells, int(each), delta)
@@ -126,29 +133,41 @@ def _observed(
     histogram: Histogram, cells: NDArray[np.intp], k: int, delta: float
 ) -> tuple[Mixtures, list[tuple[float, str]]]:
     """Return the observed k-snapshots of some cells, and how far each may be from the truth."""
-    points, weights, sizes, deviations = [], [], [0], []
+    points = []
+    weights = []
+    sizes = [0]
+    deviations = []
     for cell in cells:
         sample = Sample.of(histogram, histogram.cells == cell)
         thinned = sub_snapshots(sample.counts, k)
         packed = compress(thinned.snapshots)
         repeats = sample.repeats[thinned.items]
         points.append(np.asarray(packed.unique) / k)
-        weights.append(np.bincount(packed.inverse, repeats * thinned.probabilities) / sample.n_items)
+        weights.append(
+            np.bincount(packed.inverse, repeats * thinned.probabilities) / sample.n_items
+        )
         sizes.append(len(packed.multiplicity))
         squares = np.bincount(packed.inverse, repeats * thinned.probabilities**2)
         ragged = bool((sample.totals > k).any())
-        deviations.append(_deviation(sample.n_items, k, sample.n_classes, delta, np.sqrt(squares).sum(), ragged))
-    merged = Mixtures(np.concatenate(points), np.concatenate(weights), np.cumsum(sizes), np.arange(len(cells)))
+        deviations.append(
+            _deviation(sample.n_items, k, sample.n_classes, delta, np.sqrt(squares).sum(), ragged)
+        )
+    merged = Mixtures(
+        np.concatenate(points), np.concatenate(weights), np.cumsum(sizes), np.arange(len(cells))
+    )
     return merged, deviations
 
 
-def _deviation(n: int, k: int, n_classes: int, delta: float, roughness: float, ragged: bool) -> tuple[float, str]:
+def _deviation(
+    n: int, k: int, n_classes: int, delta: float, roughness: float, ragged: bool
+) -> tuple[float, str]:
     """Bound W1(observed, true) between k-snapshots, and name the inequality.
 
-    Two classes: E W1 <= 1 / sqrt(n) and McDiarmid's inequality hold for thinned items too, where the
-    Dvoretzky-Kiefer-Wolfowitz inequality is not known to. Many snapshots, few of which occur: by symmetrisation
-    E W1 <= (2/n) E sum_s sqrt(sum_i P_i(s)^2), P_i the snapshots of item i, and both W1 and that sum change by
-    at most 2/n with an item, so that their difference stays below 4 sqrt(ln(1/delta) / (2n)).
+    Two classes: E W1 <= 1 / sqrt(n) and McDiarmid's inequality hold for thinned items too, where
+    the Dvoretzky-Kiefer-Wolfowitz inequality is not known to. Many snapshots, few of which occur:
+    by symmetrisation E W1 <= (2/n) E sum_s sqrt(sum_i P_i(s)^2), P_i the snapshots of item i, and
+    both W1 and that sum change by at most 2/n with an item, so that their difference stays below 4
+    sqrt(ln(1/delta) / (2n)).
     """
     if n_classes == 2:
         if not ragged:

@@ -1,7 +1,8 @@
 """Intervals for the uncertainty of one cell that hold whatever its mixture is (spec 3.3, 3.4, 4).
 
-Every limit is a betting limit for the mean of a bounded statistic of the cell's items. What a statistic leaves
-open (its coefficients, the size of the stakes) is chosen from other cells, never from the sample it is used on.
+Every limit is a betting limit for the mean of a bounded statistic of the cell's items. What a
+statistic leaves open (its coefficients, the size of the stakes) is chosen from other cells, never
+from the sample it is used on.
 """
 
 from __future__ import annotations
@@ -20,13 +21,28 @@ from hocal.guarantees.betting import Draws, box_limits, lower_limit, pair_draws,
 from hocal.guarantees.bounds import epsilon_bound, projection_slack
 from hocal.uncertainty.entropy import Brier, Separable, Shannon, get_entropy
 
-__all__ = ["Advice", "Sample", "advise", "cell_intervals", "estimator_sizes", "statistic_values", "worst_slack"]
+__all__ = [
+    "Advice",
+    "Sample",
+    "advise",
+    "cell_intervals",
+    "estimator_sizes",
+    "statistic_values",
+    "worst_slack",
+]
 
 Array = NDArray[np.float64]
 Intervals = dict[tuple[str, str], tuple[float, float]]
 
-SIZES = (2, 3, 5, 10, 20)  # snapshots with an estimator of their own when totals differ or are large
-MAX_PAIRED = 5_000  # items; all pairs of more are too many to list, and classwise limits are narrow by then
+SIZES = (
+    2,
+    3,
+    5,
+    10,
+    20,
+)  # snapshots with an estimator of their own when totals differ or are large
+# items; all pairs of more are too many to list, and classwise limits are narrow by then
+MAX_PAIRED = 5_000
 _FEWEST = 30  # items whose advice is worth taking
 _UNIFORM = 0.02  # of the guessed label distribution, so that no label has an unbounded loss
 _FALLBACK_SHARE = 0.2  # of delta spent on statistics that no other cell advised
@@ -82,7 +98,9 @@ class Sample:
         if self.n_items <= n_items:
             return self
         places = (np.arange(n_items) + 0.5) * self.n_items / n_items
-        rows, repeats = np.unique(np.searchsorted(np.cumsum(self.repeats), places), return_counts=True)
+        rows, repeats = np.unique(
+            np.searchsorted(np.cumsum(self.repeats), places), return_counts=True
+        )
         return Sample(self.counts[rows], repeats.astype(np.float64))
 
 
@@ -92,7 +110,9 @@ class Advice:
 
     estimators: dict[tuple[str, int], BernsteinEstimator]  #: by side and snapshot size
     losses: Array | None = None  #: (n_classes,) -log of a guess of the mean label distribution
-    deviations: dict[str, Array] = field(default_factory=dict)  #: guesses for the draws of the same name
+    deviations: dict[str, Array] = field(
+        default_factory=dict
+    )  #: guesses for the draws of the same name
 
 
 def estimator_sizes(totals: NDArray[np.int64]) -> tuple[int, ...]:
@@ -112,7 +132,12 @@ def estimator_sizes(totals: NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def advise(
-    others: Sample | None, sizes: tuple[int, ...], *, n_classes: int, n_items: float, same_order: bool
+    others: Sample | None,
+    sizes: tuple[int, ...],
+    *,
+    n_classes: int,
+    n_items: float,
+    same_order: bool,
 ) -> Advice:
     """Choose statistics for cells of about n_items items from the items of other cells.
 
@@ -127,7 +152,8 @@ def advise(
     n_items : float
         Typical size of the cells advised.
     same_order : bool
-        Whether a class means the same in the other cells, so that their mean is a guess of this cell's.
+        Whether a class means the same in the other cells, so that their mean is a guess of this
+        cell's.
 
     Returns
     -------
@@ -141,7 +167,9 @@ def advise(
         useful = able is not None and able.n_items >= _FEWEST
         reference = None
         if useful and able is not None:
-            reference = _nearest_marginal(snapshot_marginal(able.counts, size, weights=able.repeats))
+            reference = _nearest_marginal(
+                snapshot_marginal(able.counts, size, weights=able.repeats)
+            )
         for side in ("upper", "lower"):
             estimators[side, size] = bernstein_estimator(
                 "shannon", size, n_classes, side=side, reference=reference, n_items=max(n_items, 1)
@@ -156,18 +184,22 @@ def advise(
 def _nearest_marginal(reference: Array) -> Array:
     """Return the marginal of some mixture that fits a sample's best, by 100 steps of expectation maximisation.
 
-    Noise makes the marginal of a sample that of no mixture, and a linear program whose reference no mixture
-    has can gain without limit: its coefficients become wild.
+    Noise makes the marginal of a sample that of no mixture, and a linear program whose reference no
+    mixture has can gain without limit: its coefficients become wild.
     """
-    counts, x = np.arange(len(reference)), np.sin(np.pi / 2 * np.linspace(0, 1, 101)) ** 2
+    counts = np.arange(len(reference))
+    x = np.sin(np.pi / 2 * np.linspace(0, 1, 101)) ** 2
     chances = stats.binom.pmf(counts, len(reference) - 1, x[:, None])  # (n_points, k + 1)
-    weights, shares = np.full(len(x), 1 / len(x)), reference / reference.sum()
+    weights = np.full(len(x), 1 / len(x))
+    shares = reference / reference.sum()
     for _ in range(100):
         weights = weights * (chances @ (shares / (weights @ chances)))
     return np.asarray(reference.sum() * (weights @ chances))
 
 
-def cell_intervals(sample: Sample, advice: Advice, delta: float, *, fallback: Advice | None = None) -> Intervals:
+def cell_intervals(
+    sample: Sample, advice: Advice, delta: float, *, fallback: Advice | None = None
+) -> Intervals:
     """Return the interval of each entropy and quantity, each with probability at least 1 - delta on its own.
 
     Parameters
@@ -179,8 +211,8 @@ def cell_intervals(sample: Sample, advice: Advice, delta: float, *, fallback: Ad
     delta : float
         Allowed chance of failure of an interval.
     fallback : Advice, optional
-        Advice that no other cell gave. A fifth of `delta` is spent on it, which widens well advised intervals by
-        some 3% and saves those of a cell that is unlike its neighbours.
+        Advice that no other cell gave. A fifth of `delta` is spent on it, which widens well advised
+        intervals by some 3% and saves those of a cell that is unlike its neighbours.
 
     Returns
     -------
@@ -190,7 +222,8 @@ def cell_intervals(sample: Sample, advice: Advice, delta: float, *, fallback: Ad
     if fallback is None or not advice.deviations:  # nobody advised
         return _intervals(sample, advice, delta)
     spent = _FALLBACK_SHARE * delta
-    advised, plain = _intervals(sample, advice, delta - spent), _intervals(sample, fallback, spent)
+    advised = _intervals(sample, advice, delta - spent)
+    plain = _intervals(sample, fallback, spent)
     return {
         (entropy, quantity): _inside((max(low, lower), min(high, upper)), entropy, sample.n_classes)
         for (entropy, quantity), (low, high) in advised.items()
@@ -212,7 +245,8 @@ def _intervals(sample: Sample, advice: Advice, delta: float) -> Intervals:
 def _inside(ends: tuple[float, float], entropy: str, n_classes: int) -> tuple[float, float]:
     """Cut an interval to the possible range; ends that cross prove that a limit has failed, so nothing is claimed."""
     largest = get_entropy(entropy).maximum(n_classes)
-    lower, upper = max(ends[0], 0.0), min(ends[1], largest)
+    lower = max(ends[0], 0.0)
+    upper = min(ends[1], largest)
     return (lower, upper) if lower <= upper else (0.0, largest)
 
 
@@ -236,17 +270,26 @@ class _Limits:
 
     def box(self, entropy: Separable, delta: float) -> tuple[float, float]:
         """Return limits of the entropy of the mean from limits of each class, which hold at once."""
-        draws, share = self.draws["classes"], delta / (2 * self.sample.n_classes)
-        # No guesses here: those of other cells made the limits of small cells vacuous and narrowed none.
+        draws = self.draws["classes"]
+        share = delta / (2 * self.sample.n_classes)
+        # No guesses here: those of other cells made the limits of small cells vacuous and narrowed
+        # none.
         return box_limits(entropy.component, lower_limit(draws, share), upper_limit(draws, share))
 
 
 def _shannon(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
     """Return intervals of Shannon uncertainty in nats."""
-    half, kind = delta / 2, Shannon()
+    half = delta / 2
+    kind = Shannon()
     guessed = "loss" in limits.draws  # H(mean) <= E[-log q(Y)] for any q
-    predictive = (limits.box(kind, half)[0], limits.high("loss", half)) if guessed else limits.box(kind, delta)
-    if "upper" not in limits.draws:  # one label an item says nothing about disagreement, but AU <= PU
+    predictive = (
+        (limits.box(kind, half)[0], limits.high("loss", half))
+        if guessed
+        else limits.box(kind, delta)
+    )
+    if (
+        "upper" not in limits.draws
+    ):  # one label an item says nothing about disagreement, but AU <= PU
         highest = limits.high("loss", delta) if guessed else predictive[1]
         return {"predictive": predictive, "aleatoric": (0.0, highest), "epistemic": (0.0, highest)}
     aleatoric = limits.low("lower", half), limits.high("upper", half)
@@ -254,7 +297,8 @@ def _shannon(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
         surplus = limits.high("excess", half)
     else:
         surplus = limits.box(kind, half / 2)[1] - limits.low("lower", half / 2)
-    # KL(p||m) >= ||p - m||^2, so the Brier part is a lower bound too, and the better one for few items.
+    # KL(p||m) >= ||p - m||^2, so the Brier part is a lower bound too, and the better one for few
+    # items.
     gap = limits.box(kind, half / 4)[0] - limits.high("upper", half / 4)
     return {
         "predictive": predictive,
@@ -265,10 +309,13 @@ def _shannon(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
 
 def _brier(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
     """Return intervals of Brier uncertainty; all three statistics are unbiased."""
-    half, kind = delta / 2, Brier()
+    half = delta / 2
+    kind = Brier()
     paired = "brier predictive" in limits.draws
     names = {part: f"brier {part}" for part in ("predictive", "aleatoric", "epistemic")}
-    result = {part: (limits.low(name, half), limits.high(name, half)) for part, name in names.items()}
+    result = {
+        part: (limits.low(name, half), limits.high(name, half)) for part, name in names.items()
+    }
     if not paired:
         result["predictive"] = limits.box(kind, delta)
         low, high = limits.box(kind, half)
@@ -284,23 +331,30 @@ def _brier(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
 
 def _draws(sample: Sample, advice: Advice) -> dict[str, Draws]:
     """Return the statistics of a sample by name."""
-    shares, repeats, n_classes = sample.shares, sample.repeats, sample.n_classes
+    shares = sample.shares
+    repeats = sample.repeats
+    n_classes = sample.n_classes
     draws = {"classes": Draws.of_columns(shares, repeats, 0, 1)}
     pairs = 2 <= sample.n_items <= MAX_PAIRED
     if pairs:
         draws["brier predictive"] = pair_draws(shares, repeats, np.full(len(repeats), 0.5), 0, 1)
     if advice.losses is not None:
-        draws["loss"] = Draws.of(shares @ advice.losses, repeats, advice.losses.min(), advice.losses.max())
+        draws["loss"] = Draws.of(
+            shares @ advice.losses, repeats, advice.losses.min(), advice.losses.max()
+        )
     several = sample.at_least(2)
     if several.n_items == 0:
         return draws
-    draws["upper"], draws["lower"] = (_one_sided(several, advice, side) for side in ("upper", "lower"))
+    draws["upper"], draws["lower"] = (
+        _one_sided(several, advice, side) for side in ("upper", "lower")
+    )
     smallest = int(several.totals.min())
     disagreement = several.totals / (several.totals - 1) * (1 - (several.shares**2).sum(axis=1))
     most = 1.0 if smallest <= n_classes else smallest / (smallest - 1) * (1 - 1 / n_classes)
     draws["brier aleatoric"] = Draws.of(disagreement, several.repeats, 0, most)
     if pairs and several.n_items >= 2:
-        # At least the mean over both items of -(1 - ||share||^2) / (total - 1), which is largest for even shares.
+        # At least the mean over both items of -(1 - ||share||^2) / (total - 1), which is largest
+        # for even shares.
         least = -(1 - 1 / min(smallest, n_classes)) / (smallest - 1)
         offset = 0.5 - disagreement / 2
         draws["brier epistemic"] = pair_draws(several.shares, several.repeats, offset, least, 1)
@@ -312,7 +366,8 @@ def _draws(sample: Sample, advice: Advice) -> dict[str, Draws]:
 def _one_sided(sample: Sample, advice: Advice, side: str) -> Draws:
     """Return the statistic sum_j beta(s_j), with a beta for each total, whose mean is on one side of AU."""
     values, used = statistic_values(sample, advice, side)
-    low, high = min(each.minimum for each in used), max(each.maximum for each in used)
+    low = min(each.minimum for each in used)
+    high = max(each.maximum for each in used)
     return Draws.of(values, sample.repeats, low, high)
 
 
@@ -320,15 +375,21 @@ def _excess(sample: Sample, advice: Advice, lower: Draws) -> Draws:
     """Return loss minus the lower statistic of the same item, whose mean is at least the epistemic uncertainty."""
     assert advice.losses is not None
     values = sample.shares @ advice.losses - statistic_values(sample, advice, "lower")[0]
-    return Draws.of(values, sample.repeats, advice.losses.min() - lower.high, advice.losses.max() - lower.low)
+    return Draws.of(
+        values, sample.repeats, advice.losses.min() - lower.high, advice.losses.max() - lower.low
+    )
 
 
-def statistic_values(sample: Sample, advice: Advice, side: str) -> tuple[Array, list[BernsteinEstimator]]:
+def statistic_values(
+    sample: Sample, advice: Advice, side: str
+) -> tuple[Array, list[BernsteinEstimator]]:
     """Return each item's one-sided statistic of its entropy, and the estimators that gave them."""
     sizes = tuple(size for name, size in advice.estimators if name == side)
-    values, used = np.empty(len(sample.counts)), []
+    values = np.empty(len(sample.counts))
+    used = []
     for total in np.unique(sample.totals):
-        rows, estimator = sample.totals == total, advice.estimators[side, _size(total, sizes)]
+        rows = sample.totals == total
+        estimator = advice.estimators[side, _size(total, sizes)]
         beta = _elevate(estimator.values, int(total))
         values[rows] = _look_up(beta, sample.counts[rows])
         used.append(estimator)
@@ -341,7 +402,8 @@ def _look_up(beta: Array, counts: NDArray[np.int64]) -> Array:
 
 def _elevate(values: Array, total: int) -> Array:
     """Return the average of a statistic of k-snapshots over all k of an item's labels, as a statistic of its counts."""
-    k, hits = len(values) - 1, np.arange(total + 1)
+    k = len(values) - 1
+    hits = np.arange(total + 1)
     if k == total:
         return values
     return np.asarray(stats.hypergeom.pmf(np.arange(k + 1), total, hits[:, None], k) @ values)
@@ -356,13 +418,16 @@ def _with_paper(
 ) -> tuple[float, float]:
     """Intersect with the paper's bound, plug-in -+ omega(epsilon + slack), where that can say anything.
 
-    Whether it can depends on the numbers of items, labels and classes only. It was never the narrower one in
-    our trials, so little is lost by the share of delta that it gets.
+    Whether it can depends on the numbers of items, labels and classes only. It was never the
+    narrower one in our trials, so little is lost by the share of delta that it gets.
     """
     sample = limits.sample
-    k, n_classes = int(sample.totals.min()), sample.n_classes
+    k = int(sample.totals.min())
+    n_classes = sample.n_classes
     error = epsilon_bound(sample.n_items, delta * _PAPER_SHARE, k, n_classes, method="paper").value
-    if error >= 2 * (1 - 1 / n_classes):  # the modulus is at its largest value there, whatever the slack
+    if error >= 2 * (
+        1 - 1 / n_classes
+    ):  # the modulus is at its largest value there, whatever the slack
         return interval
     width = float(entropy.modulus(min(error + worst_slack(k, n_classes), 2.0), n_classes))
     if width >= entropy.maximum(n_classes):
@@ -374,7 +439,10 @@ def _with_paper(
     plugin = 0.0
     for total in np.unique(sample.totals):
         rows = sample.totals == total
-        plugin += float(sample.repeats[rows] @ _look_up(_elevate(g, int(total)), sample.counts[rows])) / sample.n_items
+        plugin += (
+            float(sample.repeats[rows] @ _look_up(_elevate(g, int(total)), sample.counts[rows]))
+            / sample.n_items
+        )
     return max(lower, plugin - width), min(upper, plugin + width)
 
 

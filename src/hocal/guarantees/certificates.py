@@ -14,7 +14,13 @@ from hocal._base.notebook import fold, table
 from hocal._base.validation import check_choice, check_fraction
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
-from hocal.guarantees.cell_uncertainty import Advice, Sample, advise, cell_intervals, estimator_sizes
+from hocal.guarantees.cell_uncertainty import (
+    Advice,
+    Sample,
+    advise,
+    cell_intervals,
+    estimator_sizes,
+)
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -28,7 +34,9 @@ QUANTITIES = ("predictive", "aleatoric", "epistemic")
 ENTROPIES = ("shannon", "brier")
 _BLOCK_ITEMS = 400  # fewest items whose cells advise each other
 _SHOWN_CELLS = 20  # in a notebook, the largest first
-_MAX_BLOCKS, _FOLDS = 12, 4  # each fold of each block costs two linear programs
+# each fold of each block costs two linear programs
+_MAX_BLOCKS = 12
+_FOLDS = 4
 
 _ASSUMPTIONS = (
     "Items of a cell are independent draws from the population the certificate speaks about.",
@@ -51,8 +59,9 @@ _BOUNDS = {
 class Certificate:
     """What the labels of the calibration items prove about each cell.
 
-    Each interval holds with probability `confidence` over the calibration sample, whatever the mixture of its
-    cell is; all cells at once if `simultaneous`. Arrays are indexed by cell number, NaN without items.
+    Each interval holds with probability `confidence` over the calibration sample, whatever the
+    mixture of its cell is; all cells at once if `simultaneous`. Arrays are indexed by cell number,
+    NaN without items.
 
     Attributes
     ----------
@@ -65,16 +74,18 @@ class Certificate:
     k : ndarray of shape (n_cells,)
         Fewest labels of an item; 0 for a cell without items.
     epsilon : ndarray of shape (n_cells,)
-        Upper bound on the kth-order calibration error, W1 in l1 units at most 2, with `epsilon_k` labels.
+        Upper bound on the kth-order calibration error, W1 in l1 units at most 2, with `epsilon_k`
+        labels.
     epsilon_k : ndarray of shape (n_cells,)
         The k of `epsilon`, at most `k` and small enough to list all snapshots.
     epsilon_bound : tuple of str
         The inequality behind each epsilon.
     set_coverage : ndarray of shape (n_cells,)
-        Guaranteed coverage 1 - 2 sqrt(e) of prediction sets of mass 1 - sqrt(e) expanded by sqrt(e), where e is
-        the higher-order error that epsilon implies (spec 1.17); 0 says nothing.
+        Guaranteed coverage 1 - 2 sqrt(e) of prediction sets of mass 1 - sqrt(e) expanded by
+        sqrt(e), where e is the higher-order error that epsilon implies (spec 1.17); 0 says nothing.
     source : ndarray of str of shape (n_cells,)
-        Whose items the mixture was estimated from: "cell", "neighbours" or "pool"; "none" where nobody said.
+        Whose items the mixture was estimated from: "cell", "neighbours" or "pool"; "none" where
+        nobody said.
     assumptions : tuple of str
         What must be true of the data.
     bounds : mapping
@@ -137,7 +148,8 @@ class Certificate:
             )
             for cell in largest[self.n_items[largest] > 0]
         ]
-        filled, scope = int((self.n_items > 0).sum()), "all cells at once" if self.simultaneous else "each cell"
+        filled = int((self.n_items > 0).sum())
+        scope = "all cells at once" if self.simultaneous else "each cell"
         caption = f"Certificate with confidence {self.confidence:g} for {scope}: {len(rows)} of {filled} cells, in nats"
         return table(caption, ["items", "k", *QUANTITIES], rows, note=" ".join(self.assumptions))
 
@@ -153,7 +165,8 @@ class Certificate:
     def inside(self, quantity: str, entropy: str = "shannon") -> NDArray[np.bool_]:
         """Tell where the point estimate lies inside its own interval; False for a cell without items.
 
-        An estimate outside is improbable given the cell's own labels: it leans too much on other cells.
+        An estimate outside is improbable given the cell's own labels: it leans too much on other
+        cells.
         """
         lower, upper = self.interval(quantity, entropy)
         estimate = self.estimate(quantity, entropy)
@@ -166,7 +179,11 @@ class Certificate:
 
     def as_dict(self, entropy: str = "shannon") -> dict[str, Any]:
         """Return all columns by name, a value a cell."""
-        columns: dict[str, Any] = {"cell": np.arange(len(self)), "n_items": self.n_items, "k": self.k}
+        columns: dict[str, Any] = {
+            "cell": np.arange(len(self)),
+            "n_items": self.n_items,
+            "k": self.k,
+        }
         columns |= {"source": self.source, "epsilon": self.epsilon, "epsilon_k": self.epsilon_k}
         for quantity in QUANTITIES:
             lower, upper = self.interval(quantity, entropy)
@@ -188,7 +205,9 @@ class Certificate:
         heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
         lines = [f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}"]
         for cell in np.flatnonzero(self.n_items):
-            parts = "".join(f"{self._entry(cell, quantity, entropy):>22}" for quantity in QUANTITIES)
+            parts = "".join(
+                f"{self._entry(cell, quantity, entropy):>22}" for quantity in QUANTITIES
+            )
             error = f"{self.epsilon[cell]:.2f} (k={self.epsilon_k[cell]})"
             lines.append(f"{cell:>5}{self.n_items[cell]:>7}{self.k[cell]:>4}{parts}{error:>13}")
         scope = "for all cells at once" if self.simultaneous else "for each cell on its own"
@@ -199,7 +218,8 @@ class Certificate:
         estimate = self.estimate(quantity, entropy)[cell]
         if self.vacuous(quantity, entropy)[cell]:
             return f"{estimate:.3f} [     -     ]"
-        lower, upper = (end[cell] + 0.0 for end in self.interval(quantity, entropy))  # no negative zero
+        ends = self.interval(quantity, entropy)
+        lower, upper = (end[cell] + 0.0 for end in ends)  # no negative zero
         mark = "" if self.inside(quantity, entropy)[cell] else "!"
         return f"{mark}{estimate:.3f} [{lower:.3f}, {upper:.3f}]"
 
@@ -217,8 +237,8 @@ def certify(
 ) -> Certificate:
     """Certify the uncertainty of each cell from its calibration labels.
 
-    The intervals use the labels only and hold for the true mixture of the cell; `mixtures` gives the point
-    estimates and is compared with the labels for epsilon, by the triangle inequality
+    The intervals use the labels only and hold for the true mixture of the cell; `mixtures` gives
+    the point estimates and is compared with the labels for epsilon, by the triangle inequality
     W1(prediction, truth) <= W1(prediction, labels) + W1(labels, truth) between k-snapshots.
 
     Parameters
@@ -232,13 +252,14 @@ def certify(
     simultaneous : bool, default=False
         Whether it is to hold for all cells at once.
     aligned : bool, default=False
-        Whether the mixtures have the classes in order of falling prediction. Predictive and epistemic
-        uncertainty then are those of the cell's aligned label distributions.
+        Whether the mixtures have the classes in order of falling prediction. Predictive and
+        epistemic uncertainty then are those of the cell's aligned label distributions.
     k : int, optional
-        Labels in the snapshots of epsilon; as many as all items of a cell have and can be listed by default.
+        Labels in the snapshots of epsilon; as many as all items of a cell have and can be listed by
+        default.
     snapshot_size : int, optional
-        The mixtures predict snapshots of this many labels, as the "empirical" calibrator's do, and epsilon
-        compares them as they are; by default they predict label distributions.
+        The mixtures predict snapshots of this many labels, as the "empirical" calibrator's do, and
+        epsilon compares them as they are; by default they predict label distributions.
     source : array of str of shape (n_cells,), optional
         Whose items each mixture was estimated from.
 
@@ -267,7 +288,9 @@ def certify(
         )
     delta /= max(int((statistics.n_items > 0).sum()), 1) if simultaneous else 1
     histogram = statistics.aligned if aligned else statistics.observed
-    names = np.where(statistics.n_items > 0, "cell", "none") if source is None else np.asarray(source)
+    names = (
+        np.where(statistics.n_items > 0, "cell", "none") if source is None else np.asarray(source)
+    )
     error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
     singles = bool((histogram.totals == 1).any() and (histogram.totals > 1).any())
     return Certificate(
@@ -289,12 +312,18 @@ def certify(
 
 
 def _key(quantity: str, entropy: str) -> tuple[str, str]:
-    return check_choice(entropy, "entropy", ENTROPIES), check_choice(quantity, "quantity", QUANTITIES)
+    return check_choice(entropy, "entropy", ENTROPIES), check_choice(
+        quantity, "quantity", QUANTITIES
+    )
 
 
 def _all_estimates(mixtures: Mixtures) -> dict[tuple[str, str], Array]:
     parts = {entropy: decompose(mixtures, entropy).as_dict() for entropy in ENTROPIES}
-    return {(entropy, quantity): parts[entropy][quantity] for entropy in ENTROPIES for quantity in QUANTITIES}
+    return {
+        (entropy, quantity): parts[entropy][quantity]
+        for entropy in ENTROPIES
+        for quantity in QUANTITIES
+    }
 
 
 def _all_intervals(
@@ -302,8 +331,12 @@ def _all_intervals(
 ) -> dict[tuple[str, str], Array]:
     """Return the limits of every cell, each cell advised by the folds of its block that it is not in."""
     fold = _folds(statistics)
-    advice, fallback = (_advise_folds(statistics, histogram, fold, aligned, alone=alone) for alone in (False, True))
-    result = {(e, q): np.full((statistics.n_cells, 2), np.nan) for e in ENTROPIES for q in QUANTITIES}
+    advice, fallback = (
+        _advise_folds(statistics, histogram, fold, aligned, alone=alone) for alone in (False, True)
+    )
+    result = {
+        (e, q): np.full((statistics.n_cells, 2), np.nan) for e in ENTROPIES for q in QUANTITIES
+    }
     for cell in np.flatnonzero(statistics.n_items):
         sample = Sample.of(histogram, histogram.cells == cell)
         found = cell_intervals(sample, advice[fold[cell]], delta, fallback=fallback[fold[cell]])
@@ -315,21 +348,29 @@ def _all_intervals(
 def _folds(statistics: CellStatistics) -> Integers:
     """Cut the cells into blocks of similar confidence, and each block into folds; the other folds advise a fold.
 
-    A level with enough items is a block, and so are smaller levels in a row together. No label is looked at.
-    Block b has the folds _FOLDS * b, _FOLDS * b + 1, ...; -1 stands for a cell without items.
+    A level with enough items is a block, and so are smaller levels in a row together. No label is
+    looked at. Block b has the folds _FOLDS * b, _FOLDS * b + 1, ...; -1 stands for a cell without
+    items.
     """
-    n_items, fold = statistics.n_items, np.full(statistics.n_cells, -1)
+    n_items = statistics.n_items
+    fold = np.full(statistics.n_cells, -1)
     filled = np.flatnonzero(n_items)
-    level, wanted = _levels(statistics)[filled], max(_BLOCK_ITEMS, n_items.sum() / _MAX_BLOCKS)
+    level = _levels(statistics)[filled]
+    wanted = max(_BLOCK_ITEMS, n_items.sum() / _MAX_BLOCKS)
     ranked = filled[np.lexsort((-n_items[filled], level))]
     edges = [int(edge) for edge in np.flatnonzero(np.diff(np.sort(level), append=np.inf)) + 1]
     start = block = 0
     for end, following in zip(edges, [*edges[1:], None], strict=True):
         ahead = n_items[ranked[end:following]]
-        if following is None or _enough(n_items[ranked[start:end]], wanted) or _enough(ahead, wanted):
+        if (
+            following is None
+            or _enough(n_items[ranked[start:end]], wanted)
+            or _enough(ahead, wanted)
+        ):
             # The larger cells of a level first, in turn, so that all folds know about equally much.
             fold[ranked[start:end]] = _FOLDS * block + np.arange(end - start) % _FOLDS
-            start, block = end, block + 1
+            start = end
+            block = block + 1
     return fold
 
 
@@ -349,7 +390,9 @@ def _advise_folds(
     statistics: CellStatistics, histogram: Histogram, fold: Integers, aligned: bool, *, alone: bool
 ) -> dict[int, Advice]:
     """Return the advice for each fold from the others of its block, or from none."""
-    sizes, n_items, place = estimator_sizes(histogram.totals), statistics.n_items, fold[histogram.cells]
+    sizes = estimator_sizes(histogram.totals)
+    n_items = statistics.n_items
+    place = fold[histogram.cells]
     advice = {}
     for own in np.unique(fold[fold >= 0]):
         others = (place // _FOLDS == own // _FOLDS) & (place != own)

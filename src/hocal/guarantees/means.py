@@ -8,7 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hocal._base.validation import check_array, check_fraction, check_integer, check_number, check_weights
+from hocal._base.validation import (
+    check_array,
+    check_fraction,
+    check_integer,
+    check_number,
+    check_weights,
+)
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 
 __all__ = ["Interval", "betting_interval", "empirical_bernstein_interval", "hoeffding_interval"]
@@ -108,7 +114,9 @@ def empirical_bernstein_interval(
     mean = float(np.average(sample, weights=repeats))
     variance = float(repeats @ (sample - mean) ** 2) / (n_items - 1)
     tail = math.log(4 / delta)
-    width = math.sqrt(2 * variance * tail / n_items) + 7 * (limits[1] - limits[0]) * tail / (3 * (n_items - 1))
+    width = math.sqrt(2 * variance * tail / n_items) + 7 * (limits[1] - limits[0]) * tail / (
+        3 * (n_items - 1)
+    )
     return _inside(mean - width, mean + width, limits, "empirical Bernstein")
 
 
@@ -122,10 +130,10 @@ def betting_interval(
 ) -> Interval:
     """Return the means that no gambler could refute, by betting (Waudby-Smith and Ramdas 2024, hedged capital).
 
-    A gambler who stakes lambda against m multiplies a capital by 1 + lambda (x - m) at each draw x, fair if m is
-    the mean; m is refuted if the average capital over several fixed stakes reaches 2/delta. The best stake is near
-    sqrt(2 ln(2/delta) / N) / deviation, and below 1/m, where a draw could ruin. All draws count alike, so the
-    interval depends on the histogram only.
+    A gambler who stakes lambda against m multiplies a capital by 1 + lambda (x - m) at each draw x,
+    fair if m is the mean; m is refuted if the average capital over several fixed stakes reaches
+    2/delta. The best stake is near sqrt(2 ln(2/delta) / N) / deviation, and below 1/m, where a draw
+    could ruin. All draws count alike, so the interval depends on the histogram only.
 
     Parameters
     ----------
@@ -138,7 +146,8 @@ def betting_interval(
     multiplicities : array-like of shape (n_values,), optional
         How often each value occurred.
     deviation : float, optional
-        A guess of the standard deviation from other data. Any is valid, a good one narrows the interval.
+        A guess of the standard deviation from other data. Any is valid, a good one narrows the
+        interval.
 
     Returns
     -------
@@ -153,13 +162,20 @@ def betting_interval(
     """
     sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
     draws = Draws.of(sample, repeats.astype(np.float64), *limits)
-    guess = None if deviation is None else np.array([check_number(deviation, "deviation", minimum=0, strict=True)])
-    lower, upper = (float(limit(draws, delta / 2, guess)[0]) for limit in (lower_limit, upper_limit))
+    guess = (
+        None
+        if deviation is None
+        else np.array([check_number(deviation, "deviation", minimum=0, strict=True)])
+    )
+    lower, upper = (
+        float(limit(draws, delta / 2, guess)[0]) for limit in (lower_limit, upper_limit)
+    )
     return _inside(lower, upper, limits, "betting")
 
 
 def _inside(lower: float, upper: float, limits: tuple[float, float], method: str) -> Interval:
-    lower, upper = max(lower, limits[0]), min(upper, limits[1])
+    lower = max(lower, limits[0])
+    upper = min(upper, limits[1])
     return Interval(lower, upper, lower == limits[0] and upper == limits[1], method)
 
 
@@ -176,7 +192,11 @@ def _check_sample(
         raise ValueError(
             f"`values` must lie inside limits={limits!r}, got {sample[wrong][0]:.6g} in row {np.argmax(wrong)}."
         )
-    repeats = np.ones(len(sample)) if multiplicities is None else check_weights(multiplicities, "multiplicities")
+    repeats = (
+        np.ones(len(sample))
+        if multiplicities is None
+        else check_weights(multiplicities, "multiplicities")
+    )
     if len(repeats) != len(sample) or (repeats != np.floor(repeats)).any() or repeats.sum() == 0:
         raise ValueError(
             f"`multiplicities` must be {len(sample)} whole numbers, not all zero, got {repeats[:5].tolist()}..."

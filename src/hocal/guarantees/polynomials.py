@@ -44,14 +44,19 @@ class PolynomialEstimator:
         degree = len(self.coefficients) - 1
         known = check_array(moments, "moments", ndim=1)
         if len(known) < degree:
-            raise ValueError(f"`moments` must reach order {degree}, the degree of the polynomial, got {len(known)}.")
+            raise ValueError(
+                f"`moments` must reach order {degree}, the degree of the polynomial, got {len(known)}."
+            )
         return float(self.coefficients[0] + self.coefficients[1:] @ known[:degree])
 
     def error(self, epsilon: float, *, method: Literal["tightest", "paper"] = "tightest") -> float:
         """Return the largest error under kth-order calibration error `epsilon`; the paper's is alpha + d^2 eps B/2."""
         epsilon = check_number(epsilon, "epsilon", minimum=0)
         if check_choice(method, "method", ("tightest", "paper")) == "paper":
-            return self.alpha + (len(self.coefficients) - 1) ** 2 * epsilon * self.coefficient_bound / 2
+            return (
+                self.alpha
+                + (len(self.coefficients) - 1) ** 2 * epsilon * self.coefficient_bound / 2
+            )
         return self.alpha + self.lipschitz * epsilon
 
 
@@ -76,10 +81,14 @@ def polynomial_estimator(entropy: str | Entropy, degree: int) -> PolynomialEstim
     >>> polynomial_estimator("brier", 2).coefficients.tolist()
     [0.0, 2.0, -2.0]
     """
-    degree = check_integer(degree, "degree", minimum=1, maximum=20, why="Use bernstein_estimator, which is stable.")
+    degree = check_integer(
+        degree, "degree", minimum=1, maximum=20, why="Use bernstein_estimator, which is stable."
+    )
     nearest = bernstein_estimator(entropy, degree, 2)
     powers = np.arange(degree + 1)[:, None]
-    signs = np.tril((-1.0) ** (powers - powers.T) * special.comb(powers, powers.T))  # Bernstein to powers
+    signs = np.tril(
+        (-1.0) ** (powers - powers.T) * special.comb(powers, powers.T)
+    )  # Bernstein to powers
     coefficients = special.comb(degree, powers[:, 0]) * (signs @ nearest.values)
     bound = float(np.abs(coefficients[1:]).max())
     rounding = 1e-14 * bound  # of the change of basis; below 1e-5 up to degree 20

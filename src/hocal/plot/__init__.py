@@ -1,7 +1,8 @@
 """Pictures of uncertainty and of what can be said about it, in scikit-learn's manner.
 
-A display is made by `from_estimator` or `from_predictions`, holds the numbers, and draws them when ``plot(ax=...)``
-is called. Nothing global in matplotlib changes: without an `ax`, a display makes a figure that pyplot does not know.
+A display is made by `from_estimator` or `from_predictions`, holds the numbers, and draws them when
+``plot(ax=...)`` is called. Nothing global in matplotlib changes: without an `ax`, a display makes a
+figure that pyplot does not know.
 
 - `UncertaintyMapDisplay`: aleatoric against epistemic uncertainty, an item a point
 - `ReliabilityDisplay`: predicted against observed uncertainty, a cell a point

@@ -33,7 +33,8 @@ __all__ = [
     "weight_areas",
 ]
 
-# Four colours of Okabe and Ito (2008): told apart by the colour-blind, and clear on white and on black.
+# Four colours of Okabe and Ito (2008): told apart by the colour-blind, and clear on white and on
+# black.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY = "#56B4E9"  # their brighter blue, for thin lines on dark axes
 _NARROWEST = 5.2  # inches, for the words of a legend
@@ -64,8 +65,9 @@ STYLES = (
 class Display:
     """Base of the displays: they hold data, and draw only when `plot` is called.
 
-    Without an `ax`, `plot` makes a figure of its own that pyplot knows nothing about: nothing global changes and
-    nothing has to be closed. Save it with ``display.figure_.savefig(path)``; in a notebook it shows by itself.
+    Without an `ax`, `plot` makes a figure of its own that pyplot knows nothing about: nothing
+    global changes and nothing has to be closed. Save it with ``display.figure_.savefig(path)``; in
+    a notebook it shows by itself.
 
     Attributes
     ----------
@@ -94,17 +96,29 @@ class Display:
         else:
             row = list(np.asarray(axes, dtype=object).reshape(-1))
             if len(row) != n_axes:
-                raise ValueError(f"`ax` must hold {n_axes} axes, one for each panel, got {len(row)}.")
+                raise ValueError(
+                    f"`ax` must hold {n_axes} axes, one for each panel, got {len(row)}."
+                )
         self._own = axes is None
-        self.ax_, self.figure_ = row[0], _figure_of(row[0])
+        self.ax_ = row[0]
+        self.figure_ = _figure_of(row[0])
         return row
 
     def _legend(self, ax: Axes, note: str | None = None, *, loc: Any = "best") -> None:
         """Put the legend under a figure of its own, where it hides nothing, and into axes that were given."""
-        look: dict[str, Any] = {"title": note, "fontsize": "small", "title_fontsize": "small", "alignment": "left"}
+        look: dict[str, Any] = {
+            "title": note,
+            "fontsize": "small",
+            "title_fontsize": "small",
+            "alignment": "left",
+        }
         if self._own:
             self.figure_.legend(
-                *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, borderaxespad=0.8, **look
+                *ax.get_legend_handles_labels(),
+                loc="outside lower center",
+                ncols=2,
+                borderaxespad=0.8,
+                **look,
             )
         else:
             ax.legend(loc=loc, framealpha=0.9, **look)
@@ -151,18 +165,28 @@ def axis_label(quantity: str, entropy: Entropy) -> str:
     """Return a quantity with its unit."""
     if not isinstance(entropy, Shannon):
         return f"{quantity} ({entropy.name})"
-    unit = "nats" if entropy.base is None else "bits" if entropy.base == 2 else f"base {entropy.base:g}"
+    unit = (
+        "nats"
+        if entropy.base is None
+        else "bits"
+        if entropy.base == 2
+        else f"base {entropy.base:g}"
+    )
     return f"{quantity} ({unit})"
 
 
-def marker_areas(n_items: NDArray[Any], largest: float, *, area: float = 300.0, least: float = 9.0) -> Array:
+def marker_areas(
+    n_items: NDArray[Any], largest: float, *, area: float = 300.0, least: float = 9.0
+) -> Array:
     """Return marker areas in points squared, proportional to the number of items; tiny ones stay visible."""
     return np.maximum(area * np.asarray(n_items, dtype=np.float64) / largest, least)
 
 
 def weight_areas(weights: Array, area: float) -> Array:
     """Return marker areas in points squared, proportional to weights; many light points get more ink than one."""
-    return np.asarray(area * weights / np.sqrt((weights**2).sum()))  # 1 / sum of squares: the effective number
+    return np.asarray(
+        area * weights / np.sqrt((weights**2).sum())
+    )  # 1 / sum of squares: the effective number
 
 
 def count(number: Any, noun: str) -> str:

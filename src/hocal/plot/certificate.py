@@ -139,7 +139,11 @@ class CertificateDisplay(Display):
         return self.upper - self.lower
 
     def plot(
-        self, ax: Axes | None = None, *, kind: Literal["interval", "width"] = "interval", title: str | None = None
+        self,
+        ax: Axes | None = None,
+        *,
+        kind: Literal["interval", "width"] = "interval",
+        title: str | None = None,
     ) -> Self:
         """Draw the certificate.
 
@@ -148,7 +152,8 @@ class CertificateDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         kind : {"interval", "width"}
-            The interval of each cell in order of the estimate, or its width against its number of items.
+            The interval of each cell in order of the estimate, or its width against its number of
+            items.
         title : str, optional
             Title of the axes.
 
@@ -175,7 +180,9 @@ class CertificateDisplay(Display):
         place = np.arange(len(self.cells))
         self._add_points(ax, self.inside, "estimate", place, self.estimate, color=colour, s=16)
         outside = "estimate outside its interval"
-        self._add_points(ax, ~self.inside, outside, place, self.estimate, color=ORANGE, marker="X", s=45)
+        self._add_points(
+            ax, ~self.inside, outside, place, self.estimate, color=ORANGE, marker="X", s=45
+        )
         named = len(place) <= MAX_NAMED
         ax.set_xticks(place if named else [], [str(cell) for cell in self.cells] if named else [])
         ax.set(
@@ -188,17 +195,25 @@ class CertificateDisplay(Display):
     def _add_lines(self, ax: Axes, chosen: NDArray[np.bool_], name: str, **look: Any) -> None:
         if chosen.any():
             place = np.flatnonzero(chosen)
-            self.artists_[name] = ax.vlines(place, self.lower[chosen], self.upper[chosen], label=name, **look)
+            self.artists_[name] = ax.vlines(
+                place, self.lower[chosen], self.upper[chosen], label=name, **look
+            )
 
     def _add_points(
         self, ax: Axes, chosen: NDArray[np.bool_], name: str, x: NDArray[Any], y: Array, **look: Any
     ) -> None:
         if chosen.any():
-            self.artists_[name] = ax.scatter(x[chosen], y[chosen], label=name, zorder=3, lw=0, **look)
+            self.artists_[name] = ax.scatter(
+                x[chosen], y[chosen], label=name, zorder=3, lw=0, **look
+            )
 
     def _draw_widths(self, ax: Axes) -> None:
-        self._add_points(ax, ~self.vacuous, "a cell", self.n_items, self.width, color=blue(ax), s=32, alpha=0.75)
-        self._add_points(ax, self.vacuous, _EMPTY, self.n_items, self.width, color=ORANGE, marker="X", s=40)
+        self._add_points(
+            ax, ~self.vacuous, "a cell", self.n_items, self.width, color=blue(ax), s=32, alpha=0.75
+        )
+        self._add_points(
+            ax, self.vacuous, _EMPTY, self.n_items, self.width, color=ORANGE, marker="X", s=40
+        )
         ax.axhline(self.maximum, color=ink(ax), ls="--", lw=1, label="largest possible")
         ax.set(
             xscale="log",

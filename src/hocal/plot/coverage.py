@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["CoverageDisplay"]
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-MAX_DRAWN = 20_000  # items whose labels are drawn anew at a time; the spread of more is scaled from these
+# items whose labels are drawn anew at a time; the spread of more is scaled from these
+MAX_DRAWN = 20_000
 
 Array = NDArray[np.float64]
 
@@ -40,9 +41,10 @@ Array = NDArray[np.float64]
 class CoverageDisplay(Display):
     """Share of items whose labels lie in their prediction set, against the mass that the set was asked to have.
 
-    Sets are the smallest l1 balls around the mean. The shares of few labels stray from the label distribution behind
-    them, so a right prediction need not be on the diagonal: the band is where it would be, found by drawing labels
-    from the predicted mixtures. Sets hold whole atoms, so a mixture of few atoms covers more than was asked for.
+    Sets are the smallest l1 balls around the mean. The shares of few labels stray from the label
+    distribution behind them, so a right prediction need not be on the diagonal: the band is where
+    it would be, found by drawing labels from the predicted mixtures. Sets hold whole atoms, so a
+    mixture of few atoms covers more than was asked for.
 
     Parameters
     ----------
@@ -91,9 +93,11 @@ class CoverageDisplay(Display):
         Parameters
         ----------
         estimator : object
-            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with `predict_mixture`.
+            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with
+            `predict_mixture`.
         X : array
-            What its `predict_mixture` takes: probabilities for a calibrator, features for a classifier.
+            What its `predict_mixture` takes: probabilities for a calibrator, features for a
+            classifier.
         counts : array or sparse matrix of shape (n_items, n_classes)
             Labels of the same items, not used to fit.
         cells : array of shape (n_items,), optional
@@ -104,7 +108,8 @@ class CoverageDisplay(Display):
         if not isinstance(estimator, SnapshotCalibrator) or estimator.method != "deconvolved":
             given = {} if cells is None else {"cells": cells}
             return cls.from_predictions(estimator.predict_mixture(X, **given), counts, **options)
-        # Distances do not depend on the order of the classes: the mixture over ranks serves all items of a cell.
+        # Distances do not depend on the order of the classes: the mixture over ranks serves all
+        # items of a cell.
         p, where = locate_items(estimator, X, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("X", "counts"))
@@ -143,19 +148,29 @@ class CoverageDisplay(Display):
         check_some(levels, "levels")
         checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
         check_same_length(mixtures, checked, ("mixtures", "counts"))
-        masses = np.array([check_fraction(level, "levels") for level in np.asarray(levels).reshape(-1).tolist()])
-        delta, size = 1 - check_fraction(confidence, "confidence"), check_integer(n_resamples, "n_resamples", minimum=1)
-        generator, n_drawn = check_random_state(random_state), min(len(checked), MAX_DRAWN)
+        masses = np.array(
+            [check_fraction(level, "levels") for level in np.asarray(levels).reshape(-1).tolist()]
+        )
+        delta = 1 - check_fraction(confidence, "confidence")
+        size = check_integer(n_resamples, "n_resamples", minimum=1)
+        generator = check_random_state(random_state)
+        n_drawn = min(len(checked), MAX_DRAWN)
         stored = mixtures.stored()
-        radii = np.stack([predict_set(stored, coverage=mass, shape="ball").radius for mass in masses], axis=1)
+        radii = np.stack(
+            [predict_set(stored, coverage=mass, shape="ball").radius for mass in masses], axis=1
+        )
         means = stored.mean()
         noise = np.empty((size, len(masses)))
         for each in noise:
             rows = generator.choice(len(checked), n_drawn, replace=False, shuffle=False)
             drawn = mixtures[rows].draw(checked[rows].sum(axis=1), random_state=generator)
             each[:] = _covered(drawn, means, radii, mixtures.index[rows])
-        band = np.quantile(scale_noise(noise, n_drawn, len(checked)), [delta / 2, 1 - delta / 2], axis=0)
-        return cls(masses, _covered(checked, means, radii, mixtures.index), band, len(checked), 1 - delta)
+        band = np.quantile(
+            scale_noise(noise, n_drawn, len(checked)), [delta / 2, 1 - delta / 2], axis=0
+        )
+        return cls(
+            masses, _covered(checked, means, radii, mixtures.index), band, len(checked), 1 - delta
+        )
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
         """Draw the coverage.
@@ -173,11 +188,18 @@ class CoverageDisplay(Display):
             Itself, with `ax_` and `figure_`.
         """
         ax = self._start(ax, width=5.6, height=5.6)
-        colour, words = ink(ax), f"{self.confidence:.0%} of chance, if the prediction is right"
+        colour = ink(ax)
+        words = f"{self.confidence:.0%} of chance, if the prediction is right"
         order = np.argsort(self.levels)
-        ax.fill_between(self.levels[order], *self.band[:, order], color=colour, alpha=0.2, lw=0, label=words)
+        ax.fill_between(
+            self.levels[order], *self.band[:, order], color=colour, alpha=0.2, lw=0, label=words
+        )
         line = ax.plot(
-            self.levels[order], self.observed[order], "o-", color=blue(ax), label=f"observed, {self.n_items:,} items"
+            self.levels[order],
+            self.observed[order],
+            "o-",
+            color=blue(ax),
+            label=f"observed, {self.n_items:,} items",
         )
         self.line_: Line2D = line[0]
         ax.plot([0, 1], [0, 1], color=colour, lw=1, ls="--", label="right, with endless labels")
@@ -194,7 +216,9 @@ class CoverageDisplay(Display):
         return self
 
 
-def _covered(counts: NDArray[np.int64], means: Array, radii: Array, mixture: NDArray[np.intp]) -> Array:
+def _covered(
+    counts: NDArray[np.int64], means: Array, radii: Array, mixture: NDArray[np.intp]
+) -> Array:
     """Return the share of items within the radius of their mixture's mean, for each column of radii."""
     distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - means[mixture]).sum(axis=1)
     return np.asarray((distance[:, None] <= radii[mixture] + 1e-12).mean(axis=0))

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EntropyDistributionDisplay"]
 
-MAX_DRAWN = 2_000  # items of a cell whose labels are drawn anew; the spread of more is scaled from these
+# items of a cell whose labels are drawn anew; the spread of more is scaled from these
+MAX_DRAWN = 2_000
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
@@ -42,10 +43,11 @@ Cells = NDArray[np.intp]
 class EntropyDistributionDisplay(Display):
     """How the entropies of the items of a cell spread, as predicted and as observed.
 
-    The entropy of a histogram of few labels is lower than that of the label distribution behind it. So both sides
-    are what a panel of the same size shows: the predicted side draws, for each test item, as many labels from the
-    predicted mixture as the item has. The bars between the thin lines are what chance allows if the prediction is
-    right. With true label distributions nothing is drawn but the distributions themselves.
+    The entropy of a histogram of few labels is lower than that of the label distribution behind it.
+    So both sides are what a panel of the same size shows: the predicted side draws, for each test
+    item, as many labels from the predicted mixture as the item has. The bars between the thin lines
+    are what chance allows if the prediction is right. With true label distributions nothing is
+    drawn but the distributions themselves.
 
     Parameters
     ----------
@@ -124,12 +126,14 @@ class EntropyDistributionDisplay(Display):
         cells : array of shape (n_items,), optional
             Goes with a PrecomputedPartition.
         shown : int or array of int, default=3
-            Numbers of the cells to show, or how many: those of highest predicted aleatoric uncertainty.
+            Numbers of the cells to show, or how many: those of highest predicted aleatoric
+            uncertainty.
         **options
             For `from_predictions`.
         """
         _, where = locate_items(calibrator, probabilities, cells)
-        # Entropies do not depend on the order of the classes, so the mixture over ranks serves as well.
+        # Entropies do not depend on the order of the classes, so the mixture over ranks serves as
+        # well.
         return cls.from_predictions(
             calibrator.cell_mixtures_[where],
             counts,
@@ -169,7 +173,8 @@ class EntropyDistributionDisplay(Display):
         cells : array of shape (n_items,), optional
             Cell of each item; items that share a stored mixture by default.
         shown : int or array of int, default=3
-            Numbers of the cells to show, or how many: those of highest predicted aleatoric uncertainty.
+            Numbers of the cells to show, or how many: those of highest predicted aleatoric
+            uncertainty.
         min_items : int, default=30
             Fewest items of a cell that is chosen for its uncertainty.
         entropy : str or Entropy, default="shannon"
@@ -188,28 +193,40 @@ class EntropyDistributionDisplay(Display):
         check_some_mixtures(mixtures)
         labels, totals = _labels(counts, label_distributions, mixtures.n_classes)
         check_same_length(
-            mixtures, labels, ("mixtures", "counts" if label_distributions is None else "label_distributions")
+            mixtures,
+            labels,
+            ("mixtures", "counts" if label_distributions is None else "label_distributions"),
         )
         where = check_cells(mixtures.index if cells is None else cells, len(mixtures))
-        measure, generator = get_entropy(entropy, base=base), check_random_state(random_state)
-        chosen = _choose(mixtures, measure, where, shown, check_integer(min_items, "min_items", minimum=1))
-        size, delta = check_integer(n_resamples, "n_resamples", minimum=1), 1 - check_fraction(confidence, "confidence")
+        measure = get_entropy(entropy, base=base)
+        generator = check_random_state(random_state)
+        chosen = _choose(
+            mixtures, measure, where, shown, check_integer(min_items, "min_items", minimum=1)
+        )
+        size = check_integer(n_resamples, "n_resamples", minimum=1)
+        delta = 1 - check_fraction(confidence, "confidence")
         bins = check_integer(n_bins, "n_bins", minimum=1)
         rows = [generator.permutation(np.flatnonzero(where == cell)) for cell in chosen]
         n_items = np.array([len(own) for own in rows])
         seen = [measure.value(labels[own], check_input=False) for own in rows]
         drawn = [_draw(mixtures, totals, own[:MAX_DRAWN], measure, size, generator) for own in rows]
-        ends = [function([function(each) for each in (*seen, *drawn)]) for function in (np.min, np.max)]
+        ends = [
+            function([function(each) for each in (*seen, *drawn)]) for function in (np.min, np.max)
+        ]
         edges = np.linspace(min(ends[0], 0), ends[1] if ends[1] > 0 else 1, bins + 1)
         shares = [np.stack([_histogram(each, edges) for each in entropies]) for entropies in drawn]
-        noise = [scale_noise(each, min(n, MAX_DRAWN), n) for each, n in zip(shares, n_items, strict=True)]
+        noise = [
+            scale_noise(each, min(n, MAX_DRAWN), n) for each, n in zip(shares, n_items, strict=True)
+        ]
         return cls(
             cells=chosen,
             n_items=n_items,
             edges=edges,
             predicted=np.stack([each.mean(axis=0) for each in shares]),
             observed=np.stack([_histogram(each, edges) for each in seen]),
-            band=np.stack([np.quantile(each, [delta / 2, 1 - delta / 2], axis=0) for each in noise], axis=1),
+            band=np.stack(
+                [np.quantile(each, [delta / 2, 1 - delta / 2], axis=0) for each in noise], axis=1
+            ),
             predicted_mean=np.array([each.mean() for each in drawn]),
             observed_mean=np.array([each.mean() for each in seen]),
             entropy=measure,
@@ -256,10 +273,14 @@ class EntropyDistributionDisplay(Display):
         )
         ax.stairs(self.predicted[place], self.edges, color=colour, lw=1.2, label="predicted")
         ax.stairs(self.observed[place], self.edges, color=blue(ax), lw=2, label="observed")
-        ax.axvline(self.predicted_mean[place], color=colour, lw=1.2, ls="--", label="predicted mean")
+        ax.axvline(
+            self.predicted_mean[place], color=colour, lw=1.2, ls="--", label="predicted mean"
+        )
         ax.axvline(self.observed_mean[place], color=blue(ax), lw=2, ls=":", label="observed mean")
         ax.set(xlabel=axis_label("entropy of an item's labels", self.entropy))
-        ax.set_title(f"cell {self.cells[place]}, {count(self.n_items[place], 'item')}", fontsize="medium")
+        ax.set_title(
+            f"cell {self.cells[place]}, {count(self.n_items[place], 'item')}", fontsize="medium"
+        )
 
 
 def _labels(
@@ -267,15 +288,21 @@ def _labels(
 ) -> tuple[Array, NDArray[np.int64] | None]:
     """Return label shares, and how many labels they stand for unless they are the truth."""
     if (counts is None) == (label_distributions is None):
-        raise ValueError("`counts` must be given, or `label_distributions` instead of it, and not both.")
+        raise ValueError(
+            "`counts` must be given, or `label_distributions` instead of it, and not both."
+        )
     if label_distributions is not None:
-        return check_simplex(label_distributions, "label_distributions", ndim=2, n_classes=n_classes), None
+        return check_simplex(
+            label_distributions, "label_distributions", ndim=2, n_classes=n_classes
+        ), None
     checked = check_dense_counts(counts, n_classes=n_classes)
     totals = checked.sum(axis=1)
     return np.asarray(checked / totals[:, None]), totals
 
 
-def _choose(mixtures: Mixtures, measure: Entropy, cells: Cells, shown: int | ArrayLike, min_items: int) -> Cells:
+def _choose(
+    mixtures: Mixtures, measure: Entropy, cells: Cells, shown: int | ArrayLike, min_items: int
+) -> Cells:
     """Return the cells to show."""
     n_items = np.bincount(cells)
     if np.ndim(shown) > 0:
@@ -289,7 +316,9 @@ def _choose(mixtures: Mixtures, measure: Entropy, cells: Cells, shown: int | Arr
     n_shown = check_integer(shown, "shown", minimum=1)
     large = np.flatnonzero(n_items >= min_items)
     if not len(large):
-        raise ValueError(f"`min_items` must leave a cell to show, got {min_items} with {n_items.max()} at most.")
+        raise ValueError(
+            f"`min_items` must leave a cell to show, got {min_items} with {n_items.max()} at most."
+        )
     aleatoric = np.bincount(cells, decompose(mixtures, measure).aleatoric)[large] / n_items[large]
     return large[np.argsort(-aleatoric, kind="stable")[:n_shown]]
 
@@ -303,7 +332,8 @@ def _draw(
     generator: np.random.Generator,
 ) -> Array:
     """Return entropies of label shares drawn from the predictions for some items, (n_resamples, n_items)."""
-    entropies, own = np.empty((n_resamples, len(items))), mixtures[items]
+    entropies = np.empty((n_resamples, len(items)))
+    own = mixtures[items]
     for each in entropies:
         if totals is None:
             shares = own.sample(random_state=generator)

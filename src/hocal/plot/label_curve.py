@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelCurve", "LabelCurveDisplay"]
 
-_ROUND = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5)]  # ticks of the error
+_ROUND = [
+    digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5)
+]  # ticks of the error
 
 Array = NDArray[np.float64]
 
@@ -55,8 +57,9 @@ class LabelCurve(NamedTuple):
 class LabelCurveDisplay(Display):
     """Error of the predicted aleatoric uncertainty against labels, for one method or several.
 
-    The line is the mean over random splits, the shade the range that holds the given share of them. Splits of the
-    same data overlap, so the shade shows how much a result depends on the split, not a confidence interval.
+    The line is the mean over random splits, the shade the range that holds the given share of them.
+    Splits of the same data overlap, so the shade shows how much a result depends on the split, not
+    a confidence interval.
 
     Parameters
     ----------
@@ -117,7 +120,8 @@ class LabelCurveDisplay(Display):
         probabilities : array of shape (n_items, n_classes)
             Predictions.
         counts : array or sparse matrix of shape (n_items, n_classes)
-            Labels, many more an item than the largest k, because their histograms stand for the truth.
+            Labels, many more an item than the largest k, because their histograms stand for the
+            truth.
         k : array of int, default=(2, 5, 10)
             Labels an item to fit with.
         n_splits : int, default=10
@@ -136,16 +140,24 @@ class LabelCurveDisplay(Display):
         check_some(k, "k")
         sizes = [check_integer(size, "k", minimum=1) for size in np.asarray(k).reshape(-1).tolist()]
         generator = check_random_state(random_state)
-        errors: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in named}
+        errors: dict[str, dict[int, list[float]]] = {
+            name: {size: [] for size in sizes} for name in named
+        }
         floors = []
         for _ in range(check_integer(n_splits, "n_splits", minimum=1)):
             fit, test = np.array_split(generator.permutation(len(p)), 2)
-            floors.append(_floor(next(iter(named.values())), (p[fit], labels[fit]), (p[test], labels[test])))
+            floors.append(
+                _floor(next(iter(named.values())), (p[fit], labels[fit]), (p[test], labels[test]))
+            )
             for size in sizes:
                 few = draw_snapshots(labels[fit], size, replace=replace, random_state=generator)
                 for name, calibrator in named.items():
-                    errors[name][size].append(_error(calibrator, (p[fit], few), (p[test], labels[test])))
-        return cls.from_errors(errors, floor=float(np.mean(floors)), n_items=-(-len(p) // 2), share=share)
+                    errors[name][size].append(
+                        _error(calibrator, (p[fit], few), (p[test], labels[test]))
+                    )
+        return cls.from_errors(
+            errors, floor=float(np.mean(floors)), n_items=-(-len(p) // 2), share=share
+        )
 
     @classmethod
     def from_errors(
@@ -206,18 +218,31 @@ class LabelCurveDisplay(Display):
         """
         check_choice(against, "against", ("labels an item", "labels in all"))
         if against == "labels in all" and self.n_items is None:
-            raise ValueError("`against` must be 'labels an item' unless n_items is known, got 'labels in all'.")
+            raise ValueError(
+                "`against` must be 'labels an item' unless n_items is known, got 'labels in all'."
+            )
         factor = 1 if against == "labels an item" or self.n_items is None else self.n_items
         ax = self._start(ax)
         self.lines_: dict[str, Line2D] = {}
         for (name, curve), style in zip(self.curves.items(), cycle(STYLES), strict=False):
-            look: dict[str, Any] = {"color": style.colour, "marker": style.marker, "ls": style.line, "lw": 1.8}
-            self.lines_[name] = ax.plot(factor * curve.k, curve.errors.mean(axis=1), label=name, **look)[0]
+            look: dict[str, Any] = {
+                "color": style.colour,
+                "marker": style.marker,
+                "ls": style.line,
+                "lw": 1.8,
+            }
+            self.lines_[name] = ax.plot(
+                factor * curve.k, curve.errors.mean(axis=1), label=name, **look
+            )[0]
             if curve.errors.shape[1] > 1:
-                ends = np.quantile(curve.errors, [(1 - self.share) / 2, (1 + self.share) / 2], axis=1)
+                ends = np.quantile(
+                    curve.errors, [(1 - self.share) / 2, (1 + self.share) / 2], axis=1
+                )
                 ax.fill_between(factor * curve.k, *ends, color=style.colour, alpha=0.2, lw=0)
         if self.floor is not None:
-            ax.axhline(self.floor, color=ink(ax), lw=1, ls=":", label="with all labels of these items")
+            ax.axhline(
+                self.floor, color=ink(ax), lw=1, ls=":", label="with all labels of these items"
+            )
         self._label_axes(ax, against, factor)
         if title is not None:
             ax.set_title(title)
@@ -250,38 +275,59 @@ Items = tuple[Array, NDArray[np.int64]]  # predictions and labels
 
 def _named(calibrators: Any) -> dict[str, SnapshotCalibrator]:
     """Return calibrators by their names; a single one is called by its method."""
-    given = calibrators if isinstance(calibrators, Mapping) else {getattr(calibrators, "method", ""): calibrators}
-    wrong = [calibrator for calibrator in given.values() if not isinstance(calibrator, SnapshotCalibrator)]
+    given = (
+        calibrators
+        if isinstance(calibrators, Mapping)
+        else {getattr(calibrators, "method", ""): calibrators}
+    )
+    wrong = [
+        calibrator
+        for calibrator in given.values()
+        if not isinstance(calibrator, SnapshotCalibrator)
+    ]
     if wrong or not given:
         got = type(wrong[0]).__name__ if wrong else "an empty dict"
-        raise ValueError(f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}.")
+        raise ValueError(
+            f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}."
+        )
     return dict(given)
 
 
 def _curve(by_size: Mapping[int, ArrayLike], name: str) -> LabelCurve:
     """Return the errors of one method in order of the number of labels."""
     for size in by_size:
-        check_integer(size, f"errors[{name!r}]", minimum=1, why="Its keys are numbers of labels an item.")
+        check_integer(
+            size, f"errors[{name!r}]", minimum=1, why="Its keys are numbers of labels an item."
+        )
     sizes = sorted(by_size)
     rows = [check_weights(by_size[size], f"errors[{name!r}][{size}]") for size in sizes]
     if not rows or len({len(row) for row in rows}) > 1:
-        raise ValueError(f"`errors[{name!r}]` must have the same number of splits for each k, got {[*map(len, rows)]}.")
+        raise ValueError(
+            f"`errors[{name!r}]` must have the same number of splits for each k, got {[*map(len, rows)]}."
+        )
     return LabelCurve(np.array(sizes, dtype=np.int64), np.stack(rows))
 
 
 def _error(calibrator: SnapshotCalibrator, fit: Items, test: Items) -> float:
     """Fit a clone on one half and return the item-averaged error on the other."""
     fitted = clone(calibrator).fit(*fit)
-    return aleatoric_error(fitted.decompose(test[0]), test[1], cells=fitted.partition_.assign(test[0]))
+    return aleatoric_error(
+        fitted.decompose(test[0]), test[1], cells=fitted.partition_.assign(test[0])
+    )
 
 
 def _floor(calibrator: SnapshotCalibrator, fit: Items, test: Items) -> float:
     """Return the error of the entropies of the first half's own histograms."""
     partition = clone(as_partition(calibrator.partition)).fit(fit[0])
-    cells, where = partition.assign(fit[0]), partition.assign(test[0])
+    cells = partition.assign(fit[0])
+    where = partition.assign(test[0])
     mixtures = Mixtures.from_snapshots(fit[1], cells, n_cells=partition.n_cells_).stored()
     source = borrow(np.bincount(cells, minlength=partition.n_cells_) > 0, partition.layout_)[where]
     pool = Mixtures.from_snapshots(fit[1])[:1]
-    aleatoric = np.where(source < 0, decompose(pool).aleatoric[0], decompose(mixtures).aleatoric[source])
-    parts = Decomposition(aleatoric, aleatoric, np.zeros_like(aleatoric), get_entropy("shannon"), "mutual-information")
+    aleatoric = np.where(
+        source < 0, decompose(pool).aleatoric[0], decompose(mixtures).aleatoric[source]
+    )
+    parts = Decomposition(
+        aleatoric, aleatoric, np.zeros_like(aleatoric), get_entropy("shannon"), "mutual-information"
+    )
     return aleatoric_error(parts, test[1], cells=where)

@@ -34,9 +34,10 @@ Array = NDArray[np.float64]
 class MixtureDisplay(Display):
     """The label distributions of one mixture: many places are ignorance, a place inside is disagreement.
 
-    Two classes are drawn on [0, 1], three in a triangle whose corners are certain labels. Of more classes the three
-    with the largest mean are shown: each label distribution is divided by its mass on these three, and drawn with
-    that mass, so that the ink that is missing is the share that was projected away.
+    Two classes are drawn on [0, 1], three in a triangle whose corners are certain labels. Of more
+    classes the three with the largest mean are shown: each label distribution is divided by its
+    mass on these three, and drawn with that mass, so that the ink that is missing is the share that
+    was projected away.
 
     Parameters
     ----------
@@ -69,15 +70,19 @@ class MixtureDisplay(Display):
     classes: tuple[str, ...]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, item: int = 0, classes: Sequence[str] | None = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, item: int = 0, classes: Sequence[str] | None = None
+    ) -> Self:
         """Show the mixture that a fitted estimator predicts for an item.
 
         Parameters
         ----------
         estimator : object
-            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with `predict_mixture`.
+            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with
+            `predict_mixture`.
         X : array
-            What its `predict_mixture` takes: probabilities for a calibrator, features for a classifier.
+            What its `predict_mixture` takes: probabilities for a calibrator, features for a
+            classifier.
         item : int, default=0
             Row of X.
         classes : sequence of str, optional
@@ -87,27 +92,36 @@ class MixtureDisplay(Display):
         return cls.from_predictions(estimator.predict_mixture(X), item=item, classes=names)
 
     @classmethod
-    def from_predictions(cls, mixtures: Mixtures, *, item: int = 0, classes: Sequence[str] | None = None) -> Self:
+    def from_predictions(
+        cls, mixtures: Mixtures, *, item: int = 0, classes: Sequence[str] | None = None
+    ) -> Self:
         """Show the mixture of one of several items; options as in `from_estimator`."""
         check_some_mixtures(mixtures)
         place = check_integer(item, "item", minimum=0, maximum=len(mixtures) - 1)
         own = slice(*mixtures.offsets[mixtures.index[place] : mixtures.index[place] + 2])
         if own.start == own.stop:
-            raise ValueError(f"`item` must have a mixture with atoms, got {item}, whose cell is empty.")
+            raise ValueError(
+                f"`item` must have a mixture with atoms, got {item}, whose cell is empty."
+            )
         names = name_classes(classes, mixtures.n_classes)
         return cls(mixtures.points_at(own), mixtures.weights[own], names)
 
     @classmethod
-    def from_cell(cls, calibrator: SnapshotCalibrator, cell: int, *, classes: Sequence[str] | None = None) -> Self:
+    def from_cell(
+        cls, calibrator: SnapshotCalibrator, cell: int, *, classes: Sequence[str] | None = None
+    ) -> Self:
         """Show the mixture of a cell of a fitted calibrator.
 
-        A deconvolved mixture has its classes in order of falling prediction: first choice, second choice, ...
+        A deconvolved mixture has its classes in order of falling prediction: first choice, second
+        choice, ...
         """
         check_calibrator(calibrator)
         mixtures = calibrator.cell_mixtures_
         place = int(check_cells([cell], 1, n_cells=len(mixtures), name="cell")[0])
         if classes is None and calibrator.method == "deconvolved":
-            classes = [*_RANKS, *(f"choice {rank + 1}" for rank in range(3, mixtures.n_classes))][: mixtures.n_classes]
+            classes = [*_RANKS, *(f"choice {rank + 1}" for rank in range(3, mixtures.n_classes))][
+                : mixtures.n_classes
+            ]
         return cls.from_predictions(mixtures, item=place, classes=classes)
 
     @property
@@ -148,10 +162,16 @@ class MixtureDisplay(Display):
         else:
             ax = self._start(ax, width=5.4, height=5.2)
             self._draw_triangle(ax)
-        away = "" if len(self.classes) <= 3 else f"{self.projected_away:.0%} of the labels are for other classes"
+        away = (
+            ""
+            if len(self.classes) <= 3
+            else f"{self.projected_away:.0%} of the labels are for other classes"
+        )
         if title is not None or away:
             ax.set_title(away if title is None else title, fontsize="medium")
-        self._legend(ax, loc="best" if len(self.classes) == 2 else "lower center")  # under the triangle
+        self._legend(
+            ax, loc="best" if len(self.classes) == 2 else "lower center"
+        )  # under the triangle
         return self
 
     def _draw_line(self, ax: Axes) -> None:
@@ -161,19 +181,28 @@ class MixtureDisplay(Display):
         if heavy.sum() <= MAX_STEMS:
             self.points_: Any = ax.vlines(x[heavy], 0, mass[heavy], color=blue(ax), lw=2.5)
             ax.scatter(
-                x[heavy], mass[heavy], color=blue(ax), s=36, label="a label distribution", clip_on=False, zorder=3
+                x[heavy],
+                mass[heavy],
+                color=blue(ax),
+                s=36,
+                label="a label distribution",
+                clip_on=False,
+                zorder=3,
             )
             ax.set_ylabel("weight")
         else:
             shares, edges = np.histogram(x, _BINS, (0, 1), weights=mass)
-            self.points_ = ax.stairs(shares, edges, fill=True, color=blue(ax), alpha=0.8, label="label distributions")
+            self.points_ = ax.stairs(
+                shares, edges, fill=True, color=blue(ax), alpha=0.8, label="label distributions"
+            )
             ax.set_ylabel(f"weight in each {1 / _BINS:g}")
         ax.axvline(self.mean[1], color=ORANGE, ls="--", lw=1.8, label="mean")
         ax.set(xlim=(-0.02, 1.02), xlabel=f"share of labels for {self.classes[1]}")
         ax.set_ylim(bottom=0)
 
     def _draw_triangle(self, ax: Axes) -> None:
-        colour, corners = ink(ax), _CORNERS[[0, 1, 2, 0]]
+        colour = ink(ax)
+        corners = _CORNERS[[0, 1, 2, 0]]
         ax.plot(*corners.T, color=colour, lw=1)
         for level in (0.25, 0.5, 0.75):
             for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -184,10 +213,22 @@ class MixtureDisplay(Display):
         heavy = drawn > 1e-6
         place = self.points[np.ix_(heavy, self.shown)] / mass[heavy, None] @ _CORNERS
         look: dict[str, Any] = {"color": blue(ax), "alpha": 0.6, "lw": 0}
-        self.points_ = ax.scatter(place[:, 0], place[:, 1], s=weight_areas(drawn[heavy], _AREA), **look)
+        self.points_ = ax.scatter(
+            place[:, 0], place[:, 1], s=weight_areas(drawn[heavy], _AREA), **look
+        )
         ax.scatter([], [], s=40, label="label distributions, area: weight", **look)
         mean = self.mean[self.shown] / self.mean[self.shown].sum() @ _CORNERS
-        ax.scatter(mean[0], mean[1], s=90, marker="X", color=ORANGE, edgecolors=colour, lw=0.6, label="mean", zorder=3)
+        ax.scatter(
+            mean[0],
+            mean[1],
+            s=90,
+            marker="X",
+            color=ORANGE,
+            edgecolors=colour,
+            lw=0.6,
+            label="mean",
+            zorder=3,
+        )
         for corner, name, side in zip(_CORNERS, self.shown, ("top", "top", "bottom"), strict=True):
             ax.annotate(
                 self.classes[name],
@@ -197,5 +238,7 @@ class MixtureDisplay(Display):
                 ha="center",
                 va=side,
             )
-        ax.set(xlim=(-0.12, 1.12), ylim=(-0.1 if self._own else -0.35, 0.98), aspect="equal")  # room for the legend
+        ax.set(
+            xlim=(-0.12, 1.12), ylim=(-0.1 if self._own else -0.35, 0.98), aspect="equal"
+        )  # room for the legend
         ax.set_axis_off()

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from hocal._base.validation import Counts, check_choice, label_totals
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics, Histogram, align_counts, rank_classes
-from hocal.guarantees.cell_uncertainty import Advice, Sample, advise, estimator_sizes, statistic_values
+from hocal.guarantees.cell_uncertainty import (
+    Advice,
+    Sample,
+    advise,
+    estimator_sizes,
+    statistic_values,
+)
 from hocal.guarantees.certificates import ENTROPIES, certify
 from hocal.guarantees.means import betting_interval
 from hocal.uncertainty.decomposition import decompose
@@ -23,7 +29,8 @@ __all__ = ["Comparison", "Quantity", "scale_noise"]
 
 Quantity = Literal["aleatoric", "epistemic", "mean"]
 QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
-MAX_DRAWN = 200  # items of a cell whose labels are drawn anew; the spread of larger cells is scaled from these
+# items of a cell whose labels are drawn anew; the spread of larger cells is scaled from these
+MAX_DRAWN = 200
 _BLOCK = 1 << 19  # drawn rows held at once
 
 Array = NDArray[np.float64]
@@ -62,7 +69,8 @@ class Comparison:
         """Gather the labels of the cells; items were checked before, what to compare is checked here."""
         check_choice(quantity, "quantity", QUANTITIES)
         check_choice(entropy, "entropy", ENTROPIES)
-        totals, ranked = label_totals(counts), aligned or quantity == "mean"
+        totals = label_totals(counts)
+        ranked = aligned or quantity == "mean"
         if quantity != "mean" and totals.max() < 2:
             raise ValueError(
                 f"`counts` must have two labels for some items, got one for each. One label cannot show disagreement: "
@@ -70,18 +78,35 @@ class Comparison:
             )
         statistics = CellStatistics.from_items(probabilities, counts, cells, layout)
         observe = _observed_estimator(statistics, quantity, entropy, aligned=ranked)
-        return cls(mixtures, probabilities, totals, cells, statistics, observe, aligned, ranked, quantity, entropy)
+        return cls(
+            mixtures,
+            probabilities,
+            totals,
+            cells,
+            statistics,
+            observe,
+            aligned,
+            ranked,
+            quantity,
+            entropy,
+        )
 
     def predicted(self) -> Array:
         """Return what the mixtures predict for each cell; NaN for a cell without items."""
-        means, once, n_cells = self.mixtures.mean(), np.ones(len(self.cells)), self.statistics.n_cells
+        means = self.mixtures.mean()
+        once = np.ones(len(self.cells))
+        n_cells = self.statistics.n_cells
         if self.quantity == "mean":
             first = 0 if self.aligned else rank_classes(self.probabilities)[:, 0]
             return _average(means[np.arange(len(means)), first], once, self.cells, n_cells)
-        aleatoric = _average(decompose(self.mixtures, self.entropy).aleatoric, once, self.cells, n_cells)
+        aleatoric = _average(
+            decompose(self.mixtures, self.entropy).aleatoric, once, self.cells, n_cells
+        )
         if self.quantity == "aleatoric":
             return aleatoric
-        centres = np.column_stack([_average(column, once, self.cells, n_cells) for column in means.T])
+        centres = np.column_stack(
+            [_average(column, once, self.cells, n_cells) for column in means.T]
+        )
         return np.asarray(get_entropy(self.entropy).value(centres, check_input=False) - aleatoric)
 
     def observed(self) -> Array:
@@ -95,18 +120,22 @@ class Comparison:
         statistics = self.statistics
         if self.quantity == "mean":
             return _mean_limits(statistics, confidence)
-        # Intervals depend neither on the mixtures nor on k, which matter for epsilon alone; these cost least.
-        even = Mixtures.from_points(np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes))
+        # Intervals depend neither on the mixtures nor on k, which matter for epsilon alone; these
+        # cost least.
+        even = Mixtures.from_points(
+            np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes)
+        )
         certificate = certify(statistics, even, confidence=confidence, aligned=self.aligned, k=1)
         return certificate.interval(self.quantity, self.entropy)
 
     def noise(self, n_resamples: int, generator: np.random.Generator) -> Array:
         """Estimate each cell again and again from labels drawn from the predictions, (n_resamples, n_cells).
 
-        Of a cell with more than 200 items as many are drawn from, and the spread around the mean is scaled to all of
-        them.
+        Of a cell with more than 200 items as many are drawn from, and the spread around the mean is
+        scaled to all of them.
         """
-        n_cells, chosen = self.statistics.n_cells, _draw_items(self.cells, self.statistics.n_cells, generator)
+        n_cells = self.statistics.n_cells
+        chosen = _draw_items(self.cells, self.statistics.n_cells, generator)
         step = max(_BLOCK // len(chosen), 1)
         results = []
         for start in range(0, n_resamples, step):
@@ -121,7 +150,11 @@ class Comparison:
     def _draw(self, items: NDArray[np.intp], generator: np.random.Generator) -> NDArray[np.int64]:
         """Draw as many labels from the mixtures of some items as they have, in the order that is observed."""
         drawn = self.mixtures[items].draw(self.totals[items], random_state=generator)
-        return np.asarray(align_counts(self.probabilities[items], drawn)) if self.ranked and not self.aligned else drawn
+        return (
+            np.asarray(align_counts(self.probabilities[items], drawn))
+            if self.ranked and not self.aligned
+            else drawn
+        )
 
 
 def _draw_items(cells: Cells, n_cells: int, generator: np.random.Generator) -> NDArray[np.intp]:
@@ -139,25 +172,35 @@ def scale_noise(noise: Array, n_drawn: Any, n_items: Any) -> Array:
     return np.asarray(centre + (noise - centre) * np.sqrt(n_drawn / np.maximum(n_items, 1)))
 
 
-def _observed_estimator(statistics: CellStatistics, quantity: str, entropy: str, *, aligned: bool) -> Observe:
+def _observed_estimator(
+    statistics: CellStatistics, quantity: str, entropy: str, *, aligned: bool
+) -> Observe:
     """Return the function that estimates a quantity of each cell from the labels of its items.
 
-    Aleatoric: Brier has an unbiased statistic from two labels an item (spec 3.3). Shannon entropy has none, so the
-    estimate is halfway between a statistic whose mean is below the truth and one whose mean is above it, whatever
-    the mixture (spec 3.4), tuned to all test items at once. Predictive: the entropy of the cell's mean label shares,
-    with what sampling takes from it given back to first order. Epistemic: the difference, negative by luck. Mean:
-    the share of labels for the class that is predicted first.
+    Aleatoric: Brier has an unbiased statistic from two labels an item (spec 3.3). Shannon entropy
+    has none, so the estimate is halfway between a statistic whose mean is below the truth and one
+    whose mean is above it, whatever the mixture (spec 3.4), tuned to all test items at once.
+    Predictive: the entropy of the cell's mean label shares, with what sampling takes from it given
+    back to first order. Epistemic: the difference, negative by luck. Mean: the share of labels for
+    the class that is predicted first.
 
-    The function takes a Sample, the cell of each of its rows and the number of cells; NaN for a cell without items.
+    The function takes a Sample, the cell of each of its rows and the number of cells; NaN for a
+    cell without items.
     """
     histogram = statistics.aligned if aligned else statistics.observed
     if quantity == "mean":
-        return lambda sample, cells, n_cells: _average(sample.shares[:, 0], sample.repeats, cells, n_cells)
-    statistic = _brier_statistic if entropy == "brier" else _shannon_statistic(histogram, statistics)
+        return lambda sample, cells, n_cells: _average(
+            sample.shares[:, 0], sample.repeats, cells, n_cells
+        )
+    statistic = (
+        _brier_statistic if entropy == "brier" else _shannon_statistic(histogram, statistics)
+    )
 
     def aleatoric(sample: Sample, cells: Cells, n_cells: int) -> Array:
         several = sample.totals >= 2
-        return _average(statistic(sample.at_least(2)), sample.repeats[several], cells[several], n_cells)
+        return _average(
+            statistic(sample.at_least(2)), sample.repeats[several], cells[several], n_cells
+        )
 
     if quantity == "aleatoric":
         return aleatoric
@@ -168,14 +211,18 @@ def _observed_estimator(statistics: CellStatistics, quantity: str, entropy: str,
 
 def _average(values: Array, repeats: Array, cells: Cells, n_cells: int) -> Array:
     with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
-        return np.asarray(np.bincount(cells, values * repeats, n_cells) / np.bincount(cells, repeats, n_cells))
+        return np.asarray(
+            np.bincount(cells, values * repeats, n_cells) / np.bincount(cells, repeats, n_cells)
+        )
 
 
 def _brier_statistic(sample: Sample) -> Array:
     return np.asarray(sample.totals / (sample.totals - 1) * (1 - (sample.shares**2).sum(axis=1)))
 
 
-def _shannon_statistic(histogram: Histogram, statistics: CellStatistics) -> Callable[[Sample], Array]:
+def _shannon_statistic(
+    histogram: Histogram, statistics: CellStatistics
+) -> Callable[[Sample], Array]:
     """Return the mean of the best statistics below and above Shannon entropy for these items."""
     sample = Sample.of(histogram, histogram.totals >= 2)
     filled = statistics.n_items[statistics.n_items > 0]
@@ -187,24 +234,37 @@ def _shannon_statistic(histogram: Histogram, statistics: CellStatistics) -> Call
         same_order=False,
     )
     return lambda sample: (
-        (statistic_values(sample, advice, "lower")[0] + statistic_values(sample, advice, "upper")[0]) / 2
+        (
+            statistic_values(sample, advice, "lower")[0]
+            + statistic_values(sample, advice, "upper")[0]
+        )
+        / 2
     )
 
 
 def _predictive(sample: Sample, cells: Cells, n_cells: int, entropy: str) -> Array:
     """Return G(mean of the label shares), corrected for the variance of that mean to first order.
 
-    E G(m) falls short of G(E m) by about sum_j |G''_jj| Var(m_j) / 2: exactly for Brier, |G''| = 2, and to first
-    order for Shannon, |G''| = 1 / m_j.
+    E G(m) falls short of G(E m) by about sum_j |G''_jj| Var(m_j) / 2: exactly for Brier, |G''| = 2,
+    and to first order for Shannon, |G''| = 1 / m_j.
     """
     shares = sample.shares
-    means = np.column_stack([_average(column, sample.repeats, cells, n_cells) for column in shares.T])
-    squares = np.column_stack([_average(column**2, sample.repeats, cells, n_cells) for column in shares.T])
+    means = np.column_stack(
+        [_average(column, sample.repeats, cells, n_cells) for column in shares.T]
+    )
+    squares = np.column_stack(
+        [_average(column**2, sample.repeats, cells, n_cells) for column in shares.T]
+    )
     n_items = np.bincount(cells, sample.repeats, n_cells)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.maximum(squares - means**2, 0) / (n_items - 1)  # of the mean; NaN for a single item
+        variances = np.maximum(squares - means**2, 0) / (
+            n_items - 1
+        )  # of the mean; NaN for a single item
         curvature = 1.0 if entropy == "brier" else np.where(means > 0, 0.5 / means, 0)
-        return np.asarray(get_entropy(entropy).value(means, check_input=False) + (variances * curvature).sum(axis=1))
+        return np.asarray(
+            get_entropy(entropy).value(means, check_input=False)
+            + (variances * curvature).sum(axis=1)
+        )
 
 
 def _mean_limits(statistics: CellStatistics, confidence: float) -> tuple[Array, Array]:
@@ -213,5 +273,7 @@ def _mean_limits(statistics: CellStatistics, confidence: float) -> tuple[Array, 
     limits = np.full((statistics.n_cells, 2), np.nan)
     for cell in np.flatnonzero(statistics.n_items):
         rows = cells == cell
-        limits[cell] = betting_interval(first[rows], delta=1 - confidence, multiplicities=multiplicity[rows])[:2]
+        limits[cell] = betting_interval(
+            first[rows], delta=1 - confidence, multiplicities=multiplicity[rows]
+        )[:2]
     return limits[:, 0], limits[:, 1]

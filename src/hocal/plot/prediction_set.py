@@ -30,9 +30,9 @@ Array = NDArray[np.float64]
 class PredictionSetDisplay(Display):
     """For chosen items, the label distributions that the prediction set of each holds.
 
-    For each class, a point is the share of labels it gets in a label distribution of the set, its area the weight in
-    the item's mixture. The pale bar spans all shares that the set allows. Labels inside every bar may still be
-    outside of the set: `contains` tells.
+    For each class, a point is the share of labels it gets in a label distribution of the set, its
+    area the weight in the item's mixture. The pale bar spans all shares that the set allows. Labels
+    inside every bar may still be outside of the set: `contains` tells.
 
     Parameters
     ----------
@@ -79,16 +79,24 @@ class PredictionSetDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, counts: Any = None, *, classes: Sequence[str] | None = None, **options: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        counts: Any = None,
+        *,
+        classes: Sequence[str] | None = None,
+        **options: Any,
     ) -> Self:
         """Predict sets with a fitted estimator.
 
         Parameters
         ----------
         estimator : object
-            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with `predict_mixture`.
+            A SnapshotCalibrator, HigherOrderCalibratedClassifier or anything else with
+            `predict_mixture`.
         X : array
-            What its `predict_mixture` takes: probabilities for a calibrator, features for a classifier.
+            What its `predict_mixture` takes: probabilities for a calibrator, features for a
+            classifier.
         counts : array or sparse matrix of shape (n_items, n_classes), optional
             Labels of the same items.
         classes : sequence of str, optional
@@ -124,7 +132,8 @@ class PredictionSetDisplay(Display):
         coverage : float, default=0.9
             Mass each set must have under the item's own mixture.
         shape : {"ball", "atoms"}
-            As in `hocal.predict_set`. Sets of atoms hold single points: without `delta` hardly any labels are inside.
+            As in `hocal.predict_set`. Sets of atoms hold single points: without `delta` hardly any
+            labels are inside.
         delta : float, default=0
             How far to expand the sets, in l1 distance.
         classes : sequence of str, optional
@@ -172,19 +181,42 @@ class PredictionSetDisplay(Display):
         return self
 
     def _draw_item(self, ax: Axes, place: int) -> None:
-        x, (points, weights) = np.arange(len(self.classes)), (self.points[place], self.weights[place])
-        height = np.maximum(self.upper[place] - self.lower[place], 0.006)  # a set of one point is a visible line
-        ax.bar(x, height, 0.7, bottom=self.lower[place], color=ink(ax), alpha=0.12, label="all that the set holds")
+        x = np.arange(len(self.classes))
+        (points, weights) = (self.points[place], self.weights[place])
+        height = np.maximum(
+            self.upper[place] - self.lower[place], 0.006
+        )  # a set of one point is a visible line
+        ax.bar(
+            x,
+            height,
+            0.7,
+            bottom=self.lower[place],
+            color=ink(ax),
+            alpha=0.12,
+            label="all that the set holds",
+        )
         columns = np.broadcast_to(x, points.shape).reshape(-1)
         look: dict[str, Any] = {"color": blue(ax), "alpha": 0.5, "lw": 0}
-        ax.scatter(columns, points.reshape(-1), s=np.repeat(weight_areas(weights, _AREA), len(x)), **look)
+        ax.scatter(
+            columns, points.reshape(-1), s=np.repeat(weight_areas(weights, _AREA), len(x)), **look
+        )
         ax.scatter([], [], s=40, label="predicted label shares, area: weight", **look)
         said = ""
         if self.shares is not None and self.contains is not None:
-            ax.scatter(x, self.shares[place], marker="D", s=26, color=ORANGE, label="labels that people gave", zorder=3)
+            ax.scatter(
+                x,
+                self.shares[place],
+                marker="D",
+                s=26,
+                color=ORANGE,
+                label="labels that people gave",
+                zorder=3,
+            )
             said = ": labels inside" if self.contains[place] else ": labels outside"
         slanted = max(map(len, self.classes)) > 2
-        ax.set_xticks(x, self.classes, rotation=45 if slanted else 0, ha="right" if slanted else "center")
+        ax.set_xticks(
+            x, self.classes, rotation=45 if slanted else 0, ha="right" if slanted else "center"
+        )
         ax.set(ylim=(-0.05, 1.05), xlim=(-0.6, len(x) - 0.4))
         mass = f"item {self.items[place]}, {weights.sum():.0%} of the mass"
         ax.set_title(f"{mass}{said}", fontsize="medium")
@@ -202,11 +234,17 @@ def _ranges(sets: PredictionSets) -> tuple[Array, Array]:
 
 def _atoms_inside(mixtures: Mixtures, sets: PredictionSets) -> tuple[list[Array], list[Array]]:
     """Return the atoms of each item's mixture that lie in its set, and their weights."""
-    points, weights = [], []
+    points = []
+    weights = []
     for place, mixture in enumerate(mixtures.index):
         own = slice(*mixtures.offsets[mixture : mixture + 2])
         repeated = np.full(own.stop - own.start, place)
-        one = replace(sets, centres=sets.centres[repeated], radius=sets.radius[repeated], mass=sets.mass[repeated])
+        one = replace(
+            sets,
+            centres=sets.centres[repeated],
+            radius=sets.radius[repeated],
+            mass=sets.mass[repeated],
+        )
         inside = one.contains(mixtures.points_at(own))
         points.append(mixtures.points_at(own)[inside])
         weights.append(mixtures.weights[own][inside])

@@ -42,15 +42,17 @@ _NAMES = {
 class ReliabilityDisplay(Display):
     """Predicted against observed uncertainty of each cell, on labels that were not used to fit.
 
-    A cell is a point, its area the number of test items. The vertical line is an interval that holds for the true
-    value with the given confidence, whatever the mixture of the cell is; it comes from the test labels alone. The
-    pale bar is the noise band: where the point would lie by chance if the prediction were right, found by drawing
-    labels from the predicted mixtures and estimating again. A point outside its band, or an interval off the
-    diagonal, tells against the prediction.
+    A cell is a point, its area the number of test items. The vertical line is an interval that
+    holds for the true value with the given confidence, whatever the mixture of the cell is; it
+    comes from the test labels alone. The pale bar is the noise band: where the point would lie by
+    chance if the prediction were right, found by drawing labels from the predicted mixtures and
+    estimating again. A point outside its band, or an interval off the diagonal, tells against the
+    prediction.
 
-    Shannon entropy cannot be estimated without bias from few labels. The point is halfway between a lower and an
-    upper estimate (spec 3.4); the noise band goes through the same estimate, so it may lie beside the diagonal when
-    items have two or three labels. Trust the band, not the diagonal, then.
+    Shannon entropy cannot be estimated without bias from few labels. The point is halfway between a
+    lower and an upper estimate (spec 3.4); the noise band goes through the same estimate, so it may
+    lie beside the diagonal when items have two or three labels. Trust the band, not the diagonal,
+    then.
 
     Parameters
     ----------
@@ -128,7 +130,8 @@ class ReliabilityDisplay(Display):
         probabilities : array of shape (n_items, n_classes)
             Predictions for the test items.
         counts : array or sparse matrix of shape (n_items, n_classes)
-            Their labels, not used to fit; aleatoric and epistemic need items with two labels or more.
+            Their labels, not used to fit; aleatoric and epistemic need items with two labels or
+            more.
         cells : array of shape (n_items,), optional
             Goes with a PrecomputedPartition.
         quantity : {"aleatoric", "epistemic", "mean"}
@@ -175,11 +178,13 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         mixtures : Mixtures
-            Predictions in class order. A cell is predicted to hold the average of its items' mixtures.
+            Predictions in class order. A cell is predicted to hold the average of its items'
+            mixtures.
         counts : array or sparse matrix of shape (n_items, n_classes)
             Labels of the items, not used to fit.
         cells : array of shape (n_items,), optional
-            Cell of each item, chosen without looking at the labels; items that share a stored mixture by default.
+            Cell of each item, chosen without looking at the labels; items that share a stored
+            mixture by default.
         quantity, entropy, confidence, n_resamples, random_state
             See `from_estimator`.
         """
@@ -190,14 +195,24 @@ class ReliabilityDisplay(Display):
         n_cells = int(where.max()) + 1
         layout = CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
         comparison = Comparison.of(
-            mixtures, mixtures.mean(), checked, where, layout, aligned=False, quantity=quantity, entropy=entropy
+            mixtures,
+            mixtures.mean(),
+            checked,
+            where,
+            layout,
+            aligned=False,
+            quantity=quantity,
+            entropy=entropy,
         )
         return cls._of(comparison, confidence, n_resamples, random_state)
 
     @classmethod
-    def _of(cls, comparison: Comparison, confidence: float, n_resamples: int, random_state: Any) -> Self:
+    def _of(
+        cls, comparison: Comparison, confidence: float, n_resamples: int, random_state: Any
+    ) -> Self:
         """Measure all that is drawn."""
-        delta, size = 1 - check_fraction(confidence, "confidence"), check_integer(n_resamples, "n_resamples", minimum=1)
+        delta = 1 - check_fraction(confidence, "confidence")
+        size = check_integer(n_resamples, "n_resamples", minimum=1)
         noise = comparison.noise(size, check_random_state(random_state))
         lower, upper = comparison.certified(1 - delta)
         return cls(
@@ -218,7 +233,9 @@ class ReliabilityDisplay(Display):
         """Cells whose point lies outside its noise band; about 1 - confidence of them do so by chance."""
         return np.asarray((self.observed < self.band[0]) | (self.observed > self.band[1]))
 
-    def plot(self, ax: Axes | None = None, *, min_items: int = 10, title: str | None = None) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, min_items: int = 10, title: str | None = None
+    ) -> Self:
         """Draw the diagram.
 
         Parameters
@@ -245,9 +262,14 @@ class ReliabilityDisplay(Display):
             )
         share = f"{self.confidence:.0%}"
         words = f"{share} of chance, if the prediction is right"
-        self.band_ = self._verticals(ax, shown, self.band, color=ink(ax), alpha=0.2, lw=7, label=words)
-        limits, words = np.stack([self.lower, self.upper]), f"{share} interval for the true value"
-        self.intervals_ = self._verticals(ax, shown, limits, color=blue(ax), alpha=0.7, lw=1.2, label=words)
+        self.band_ = self._verticals(
+            ax, shown, self.band, color=ink(ax), alpha=0.2, lw=7, label=words
+        )
+        limits = np.stack([self.lower, self.upper])
+        words = f"{share} interval for the true value"
+        self.intervals_ = self._verticals(
+            ax, shown, limits, color=blue(ax), alpha=0.7, lw=1.2, label=words
+        )
         self._draw_cells(ax, shown)
         self._set_axes(ax, shown)
         if title is not None:
@@ -258,32 +280,57 @@ class ReliabilityDisplay(Display):
     def _set_axes(self, ax: Axes, shown: NDArray[np.bool_]) -> None:
         """Set limits that hold all points and bands, while wide intervals may run out of sight."""
         values = np.concatenate([self.predicted[shown], self.observed[shown], *self.band[:, shown]])
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        low = float(np.nanmin(values))
+        high = float(np.nanmax(values))
         margin = 0.06 * (high - low) or 0.05
         view = low - margin, high + margin
         ax.axline((low, low), slope=1, color=ink(ax), lw=1, ls="--", label="perfect")
         name = _NAMES[self.quantity]
         name = name if self.quantity == "mean" else axis_label(name, get_entropy(self.entropy))
-        ax.set(xlim=view, ylim=view, aspect="equal", xlabel=f"predicted {name}", ylabel=f"observed {name}")
+        ax.set(
+            xlim=view,
+            ylim=view,
+            aspect="equal",
+            xlabel=f"predicted {name}",
+            ylabel=f"observed {name}",
+        )
 
     def _note(self, shown: NDArray[np.bool_]) -> str:
         """Return what the legend says about sizes and about cells that are not drawn."""
-        left_out, sizes = int((self.n_items > 0).sum() - shown.sum()), self.n_items[shown]
+        left_out = int((self.n_items > 0).sum() - shown.sum())
+        sizes = self.n_items[shown]
         note = f"area of a point: its items, {sizes.min():,} to {sizes.max():,}"
         return note + f"\n{count(left_out, 'smaller cell')} not shown" * (left_out > 0)
 
-    def _verticals(self, ax: Axes, shown: NDArray[np.bool_], ends: Array, **style: Any) -> LineCollection:
+    def _verticals(
+        self, ax: Axes, shown: NDArray[np.bool_], ends: Array, **style: Any
+    ) -> LineCollection:
         """Draw a vertical line at each cell's prediction."""
         return ax.vlines(self.predicted[shown], ends[0, shown], ends[1, shown], **style)
 
     def _draw_cells(self, ax: Axes, shown: NDArray[np.bool_]) -> None:
         largest = float(self.n_items[shown].max())
-        inside, outside = shown & ~self.outside, shown & self.outside
-        looks = [(inside, blue(ax), "o", "inside the band"), (outside, ORANGE, "D", "outside the band")]
+        inside = shown & ~self.outside
+        outside = shown & self.outside
+        looks = [
+            (inside, blue(ax), "o", "inside the band"),
+            (outside, ORANGE, "D", "outside the band"),
+        ]
         drawn = []
         for chosen, colour, marker, name in looks:
             areas = marker_areas(self.n_items[chosen], largest, area=220, least=14)
             label = f"{count(chosen.sum(), 'cell')} {name}"
             place = self.predicted[chosen], self.observed[chosen]
-            drawn.append(ax.scatter(*place, s=areas, c=colour, marker=marker, alpha=0.75, lw=0, label=label, zorder=3))
+            drawn.append(
+                ax.scatter(
+                    *place,
+                    s=areas,
+                    c=colour,
+                    marker=marker,
+                    alpha=0.75,
+                    lw=0,
+                    label=label,
+                    zorder=3,
+                )
+            )
         self.points_, self.outside_ = drawn

@@ -37,8 +37,8 @@ class _Points(NamedTuple):
 class UncertaintyMapDisplay(Display):
     """Aleatoric against epistemic uncertainty: right is disagreement, up is ignorance.
 
-    Items at the same place are one point whose area is their number, as all items of a calibrated cell are. More
-    than 5,000 distinct places are drawn as a density.
+    Items at the same place are one point whose area is their number, as all items of a calibrated
+    cell are. More than 5,000 distinct places are drawn as a density.
 
     Parameters
     ----------
@@ -125,7 +125,9 @@ class UncertaintyMapDisplay(Display):
         )
 
     @classmethod
-    def from_decomposition(cls, parts: Decomposition, *, n_classes: int | None = None, marked: ArrayLike = ()) -> Self:
+    def from_decomposition(
+        cls, parts: Decomposition, *, n_classes: int | None = None, marked: ArrayLike = ()
+    ) -> Self:
         """Take parts that were computed before; with `n_classes` the largest possible sum is known."""
         if not isinstance(parts, Decomposition) or not len(parts):
             got = "none" if isinstance(parts, Decomposition) else type(parts).__name__
@@ -137,7 +139,9 @@ class UncertaintyMapDisplay(Display):
                 f"{np.argmax(wrong)}. Use kind='mutual-information', and leave out items without a mixture."
             )
         maximum = None
-        if n_classes is not None and parts.kind == "mutual-information":  # other kinds have no bound
+        if (
+            n_classes is not None and parts.kind == "mutual-information"
+        ):  # other kinds have no bound
             maximum = parts.entropy.maximum(n_classes)
         chosen = np.asarray(marked, dtype=np.intp if np.size(marked) == 0 else None)
         numbers = check_cells(chosen, chosen.size, n_cells=len(parts), name="marked")
@@ -151,14 +155,21 @@ class UncertaintyMapDisplay(Display):
     def density(self, n_bins: int = _BINS) -> tuple[NDArray[np.int64], Array, Array]:
         """Return the number of items in each square of a grid, (n_bins, n_bins), and the edges along both axes."""
         n_bins = check_integer(n_bins, "n_bins", minimum=1)
-        edges = [np.linspace(0, _reach(values), n_bins + 1) for values in (self.aleatoric, self.epistemic)]
+        edges = [
+            np.linspace(0, _reach(values), n_bins + 1)
+            for values in (self.aleatoric, self.epistemic)
+        ]
         total = np.zeros((n_bins, n_bins), dtype=np.int64)
         for start in range(0, len(self.aleatoric), _BLOCK):
             block = slice(start, start + _BLOCK)
-            total += np.histogram2d(self.aleatoric[block], self.epistemic[block], bins=edges)[0].astype(np.int64)
+            total += np.histogram2d(self.aleatoric[block], self.epistemic[block], bins=edges)[
+                0
+            ].astype(np.int64)
         return total, edges[0], edges[1]
 
-    def plot(self, ax: Axes | None = None, *, max_points: int = MAX_POINTS, title: str | None = None) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, max_points: int = MAX_POINTS, title: str | None = None
+    ) -> Self:
         """Draw the map.
 
         Parameters
@@ -185,7 +196,13 @@ class UncertaintyMapDisplay(Display):
         if len(self.marked):
             place = self.aleatoric[self.marked], self.epistemic[self.marked]
             ax.scatter(
-                *place, s=110, marker="s", facecolors="none", edgecolors=ORANGE, linewidths=1.8, label="marked items"
+                *place,
+                s=110,
+                marker="s",
+                facecolors="none",
+                edgecolors=ORANGE,
+                linewidths=1.8,
+                label="marked items",
             )
         ax.set(
             xlabel=axis_label("aleatoric uncertainty", self.entropy),
@@ -199,7 +216,9 @@ class UncertaintyMapDisplay(Display):
     def _draw_points(self, ax: Axes, points: _Points) -> None:
         largest = int(points.n_items.max())
         single = largest == 1
-        areas = np.full(len(points.n_items), 12.0) if single else marker_areas(points.n_items, largest)
+        areas = (
+            np.full(len(points.n_items), 12.0) if single else marker_areas(points.n_items, largest)
+        )
         self.points_: PathCollection = ax.scatter(
             points.aleatoric,
             points.epistemic,
@@ -211,17 +230,26 @@ class UncertaintyMapDisplay(Display):
         )
         for size in () if single else _example_sizes(largest):
             area = float(marker_areas(np.array([size]), largest)[0])
-            ax.scatter([], [], s=area, color=blue(ax), alpha=0.6, linewidths=0, label=count(size, "item"))
+            ax.scatter(
+                [], [], s=area, color=blue(ax), alpha=0.6, linewidths=0, label=count(size, "item")
+            )
 
     def _draw_density(self, ax: Axes) -> None:
         from matplotlib.colors import LogNorm
 
         total, right, up = self.density()
-        names = {"black": "cividis_r", "white": "cividis"}  # many items stand out most from the background
+        names = {
+            "black": "cividis_r",
+            "white": "cividis",
+        }  # many items stand out most from the background
         shown = np.ma.masked_equal(total.T, 0)
         norm = LogNorm(1, max(int(total.max()), 2))
-        self.density_: QuadMesh = ax.pcolormesh(right, up, shown, cmap=names[ink(ax)], norm=norm, rasterized=True)
-        self.figure_.colorbar(self.density_, ax=ax, label=f"items in a square (of {len(self.aleatoric):,})")
+        self.density_: QuadMesh = ax.pcolormesh(
+            right, up, shown, cmap=names[ink(ax)], norm=norm, rasterized=True
+        )
+        self.figure_.colorbar(
+            self.density_, ax=ax, label=f"items in a square (of {len(self.aleatoric):,})"
+        )
 
     def _draw_guides(self, ax: Axes) -> None:
         right, up = (_reach(values) for values in (self.aleatoric, self.epistemic))
@@ -236,7 +264,14 @@ class UncertaintyMapDisplay(Display):
             label="both parts equal",
         )
         if self.maximum is not None and right + up > self.maximum:
-            ax.plot([0, self.maximum], [self.maximum, 0], color=colour, lw=1, ls="--", label="largest possible")
+            ax.plot(
+                [0, self.maximum],
+                [self.maximum, 0],
+                color=colour,
+                lw=1,
+                ls="--",
+                label="largest possible",
+            )
         ax.set(xlim=(-0.02 * right, 1.05 * right), ylim=(-0.02 * up, 1.05 * up))
 
 
@@ -249,5 +284,6 @@ def _example_sizes(largest: int) -> list[int]:
     """Return two round numbers of items for the legend, the larger first: at most the largest, and a fifth of it."""
     rounds = [digit * 10**power for power in range(len(str(largest))) for digit in (1, 2, 5)]
     return sorted(
-        {max(size for size in rounds if size <= limit) for limit in (largest, max(largest / 5, 1))}, reverse=True
+        {max(size for size in rounds if size <= limit) for limit in (largest, max(largest / 5, 1))},
+        reverse=True,
     )

@@ -1,7 +1,7 @@
 """Reports: what a model's uncertainty is made of, whether to trust the numbers, and where to act.
 
-`summarise` computes one typed dict of plain values; `Report` renders it as a page that works from a file without
-a network, as Markdown or as JSON. The page needs the extra ``app``, the rest does not.
+`summarise` computes one typed dict of plain values; `Report` renders it as a page that works from a
+file without a network, as Markdown or as JSON. The page needs the extra ``app``, the rest does not.
 """
 
 from hocal.report.report import Report

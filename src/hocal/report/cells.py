@@ -29,10 +29,16 @@ def describe_cells(study: Study, measurement: Measurement | None) -> list[CellRo
 
 def describe_leaders(study: Study, measurement: Measurement | None) -> Leaders:
     """Return the cells that stand out most in each kind of uncertainty and are worth acting on."""
-    fit = (study.calibrator.source_ == "cell") & (study.n_items >= max(LEAST_SHARE * len(study.cells), 1))
+    fit = (study.calibrator.source_ == "cell") & (
+        study.n_items >= max(LEAST_SHARE * len(study.cells), 1)
+    )
     proved = ~study.certificate.vacuous("aleatoric")
-    epistemic = _proved_first(_largest(np.flatnonzero(fit & study.stands_out), study.epistemic), proved)
-    aleatoric = _proved_first(_largest(np.flatnonzero(fit & ~study.stands_out), study.aleatoric), proved)
+    epistemic = _proved_first(
+        _largest(np.flatnonzero(fit & study.stands_out), study.epistemic), proved
+    )
+    aleatoric = _proved_first(
+        _largest(np.flatnonzero(fit & ~study.stands_out), study.aleatoric), proved
+    )
     return {
         "epistemic": [_row(study, measurement, cell) for cell in epistemic[:N_LEADERS]],
         "aleatoric": [_row(study, measurement, cell) for cell in aleatoric[:N_LEADERS]],
@@ -55,7 +61,8 @@ def _proved_first(cells: list[int], proved: NDArray[np.bool_]) -> list[int]:
 
 
 def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
-    certificate, labels = study.certificate, study.calibrator.statistics_.n_labels
+    certificate = study.certificate
+    labels = study.calibrator.statistics_.n_labels
     confused = _confusions(study, _rows_of(study, cell), 1)
     return {
         "cell": cell,
@@ -109,13 +116,18 @@ def _rows_of(study: Study, cell: int) -> slice:
 def _confusions(study: Study, rows: slice, top: int) -> list[Confusion]:
     """Return the pairs of classes that two labels of one item name most often; every item weighs the same."""
     histogram = study.calibrator.statistics_.observed
-    counts, multiplicity = sparse.csr_array(histogram.counts[rows], dtype=np.float64), histogram.multiplicity[rows]
+    counts = sparse.csr_array(histogram.counts[rows], dtype=np.float64)
+    multiplicity = histogram.multiplicity[rows]
     totals = label_totals(counts)
     paired = totals >= 2
     if not paired.any():
         return []
     counts = counts[paired]
-    weights = multiplicity[paired] / (totals[paired] * (totals[paired] - 1.0)) / multiplicity[paired].sum()
+    weights = (
+        multiplicity[paired]
+        / (totals[paired] * (totals[paired] - 1.0))
+        / multiplicity[paired].sum()
+    )
     pairs = sparse.triu(counts.T @ (counts * weights[:, None]), k=1).tocoo()
     if not pairs.nnz:
         return []

@@ -11,9 +11,16 @@ from hocal.report.words import fixed, percent, some
 
 __all__ = ["Chart", "draw_disagreement", "draw_map", "draw_spread"]
 
-WIDTH, HEIGHT = 560, 400
-LEFT, RIGHT, TOP, BOTTOM = 58, 540, 30, 350  # of the plotting area
-LARGEST, SMALLEST = 26.0, 3.5  # radius of a dot
+WIDTH = 560
+HEIGHT = 400
+# of the plotting area
+LEFT = 58
+RIGHT = 540
+TOP = 30
+BOTTOM = 350
+# radius of a dot
+LARGEST = 26.0
+SMALLEST = 3.5
 
 
 class Tick(NamedTuple):
@@ -85,7 +92,11 @@ def draw_map(points: list[MapPoint]) -> Chart:
 
 def draw_disagreement(cells: list[CellRow]) -> Chart | None:
     """Draw predicted against observed disagreement of the cells; None where none was observed."""
-    seen = [(row, row["observed_disagreement"]) for row in cells if row["observed_disagreement"] is not None]
+    seen = [
+        (row, row["observed_disagreement"])
+        for row in cells
+        if row["observed_disagreement"] is not None
+    ]
     if not seen:
         return None
     step, top = _scale(max(max(row["predicted_disagreement"], observed) for row, observed in seen))

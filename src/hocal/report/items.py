@@ -37,25 +37,36 @@ def describe_galleries(
     galleries: list[Gallery] = []
     for standing in STANDINGS:
         rows = _rows(study, _pick(study, standing, n_gallery), names)
-        cards: list[Card] = [{"item": row, "image": image(row["row"]), "text": text(row["row"])} for row in rows]
+        cards: list[Card] = [
+            {"item": row, "image": image(row["row"]), "text": text(row["row"])} for row in rows
+        ]
         mine = study.stands_out == (standing == "epistemic")
-        galleries.append({"standing": standing, "n_items": int(study.n_items[mine].sum()), "cards": cards})
+        galleries.append(
+            {"standing": standing, "n_items": int(study.n_items[mine].sum()), "cards": cards}
+        )
     return galleries
 
 
 def _pick(study: Study, standing: Standing, n_wanted: int) -> NDArray[np.intp]:
     """Return items of the cells that stand out most, in turns, the least sure predictions of a cell first.
 
-    Items of a cell share their uncertainty, so a list by uncertainty alone would show one cell only.
+    Items of a cell share their uncertainty, so a list by uncertainty alone would show one cell
+    only.
     """
     used = study.used[study.stands_out[study.used] == (standing == "epistemic")]
     score = study.epistemic if standing == "epistemic" else study.aleatoric
     cells = used[np.argsort(-score[used], kind="stable")]
-    by_cell, ends = np.argsort(study.cells, kind="stable"), np.cumsum(study.n_items)
+    by_cell = np.argsort(study.cells, kind="stable")
+    ends = np.cumsum(study.n_items)
     nothing = [np.empty(0, dtype=np.intp)]
-    members = [_least_sure_first(study, by_cell[ends[cell] - study.n_items[cell] : ends[cell]]) for cell in cells]
+    members = [
+        _least_sure_first(study, by_cell[ends[cell] - study.n_items[cell] : ends[cell]])
+        for cell in cells
+    ]
     turns = [np.arange(len(rows)) // max(n_wanted // N_ROUNDS, 1) for rows in members]
-    in_turns = np.argsort(np.concatenate(nothing + turns), kind="stable")  # within a turn, cell by cell
+    in_turns = np.argsort(
+        np.concatenate(nothing + turns), kind="stable"
+    )  # within a turn, cell by cell
     return np.concatenate(nothing + members)[in_turns[:n_wanted]]
 
 
@@ -73,7 +84,8 @@ def _rows(study: Study, rows: NDArray[np.intp], names: Any) -> list[ItemRow]:
 
 
 def _row(study: Study, row: int, names: Any, calibrated: NDArray[np.float64]) -> ItemRow:
-    p, cell = study.probabilities[row], int(study.cells[row])
+    p = study.probabilities[row]
+    cell = int(study.cells[row])
     top = int(p.argmax())
     counts = study.labels(np.array([row]))[0]
     n_labels = int(counts.sum())

@@ -19,9 +19,15 @@ def render_markdown(summary: Summary) -> str:
     blocks = [f"# {_plain(summary['title'])}", _plain(words.about_data(summary))]
     blocks += ["## What the uncertainty is made of", *map(_plain, words.about_parts(summary))]
     blocks += ["## Can this be trusted?", _list(_findings(summary)), "This rests on assumptions:"]
-    blocks += [_list(map(_plain, summary["trust"]["certificate"]["assumptions"])), "## Where to act"]
+    blocks += [
+        _list(map(_plain, summary["trust"]["certificate"]["assumptions"])),
+        "## Where to act",
+    ]
     blocks += [*_cells(summary, "epistemic"), *_cells(summary, "aleatoric")]
-    blocks += ["### Classes that people confuse", _plain(words.about_confusions(summary["confusions"]))]
+    blocks += [
+        "### Classes that people confuse",
+        _plain(words.about_confusions(summary["confusions"])),
+    ]
     if summary["planning"] is not None:
         blocks += ["## What more labels would bring", *_planning(summary["planning"])]
     return "\n\n".join(blocks) + "\n"
@@ -36,7 +42,8 @@ def _findings(summary: Summary) -> list[str]:
 
 def _cells(summary: Summary, standing: Standing) -> list[str]:
     """Return the cells that stand out most in one kind of uncertainty."""
-    title, rows = words.ADVICE[standing], summary["leaders"][standing]
+    title = words.ADVICE[standing]
+    rows = summary["leaders"][standing]
     if not rows:
         return [f"### {title}", "No cell stands out."]
     heads = ["cell", "items", "aleatoric", "epistemic", "proved aleatoric", "people confuse"]
@@ -51,18 +58,31 @@ def _cell(row: CellRow) -> list[str]:
         fixed(row["aleatoric"]),
         fixed(row["epistemic"]),
         words.interval(row["aleatoric_interval"], row["aleatoric_vacuous"]),
-        f"{confusion['first']} / {confusion['second']} ({percent(confusion['share'])})" if confusion else "-",
+        f"{confusion['first']} / {confusion['second']} ({percent(confusion['share'])})"
+        if confusion
+        else "-",
     ]
 
 
 def _planning(planning: Planning) -> list[str]:
-    heads = ["cell", "items", "labels each, mean", "width now", "twice the items", "four times", "twice the labels"]
+    heads = [
+        "cell",
+        "items",
+        "labels each, mean",
+        "width now",
+        "twice the items",
+        "four times",
+        "twice the labels",
+    ]
     rows = [
         [
             row["name"],
             whole(row["n_items"]),
             whole(row["k"]),
-            *map(fixed, (row["now"], row["twice_items"], row["four_times_items"], row["twice_labels"])),
+            *map(
+                fixed,
+                (row["now"], row["twice_items"], row["four_times_items"], row["twice_labels"]),
+            ),
         ]
         for row in planning["widths"]
     ]

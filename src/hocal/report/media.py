@@ -25,8 +25,8 @@ class Images:
     Parameters
     ----------
     images : array of uint8 or sequence, optional
-        (n_items, height, width) or (n_items, height, width, 3 or 4), or a sequence of paths, bytes of image
-        files, uint8 arrays, or None where an item has no picture.
+        (n_items, height, width) or (n_items, height, width, 3 or 4), or a sequence of paths, bytes
+        of image files, uint8 arrays, or None where an item has no picture.
     n_items : int
         How many there must be.
     """
@@ -48,7 +48,12 @@ class Images:
         picture.save(file, "PNG", optimize=True)
         source = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
         small = max(width, height) < SMALL_SIDE
-        return {"source": source, "width": picture.width, "height": picture.height, "pixelated": small}
+        return {
+            "source": source,
+            "width": picture.width,
+            "height": picture.height,
+            "pixelated": small,
+        }
 
 
 class Texts:
@@ -79,10 +84,13 @@ def check_rows(values: Any, name: str, n_items: int) -> Any:
     """Return something that rows can be taken from by number."""
     if values is None:
         return None
-    rows = values.to_numpy() if hasattr(values, "to_numpy") else values  # a pandas Series counts by its labels
+    # a pandas Series counts by its labels
+    rows = values.to_numpy() if hasattr(values, "to_numpy") else values
     if isinstance(rows, str | bytes) or not hasattr(rows, "__getitem__") or len(rows) != n_items:
         size = len(rows) if hasattr(rows, "__len__") else "no length"
-        raise ValueError(f"`{name}` must be a sequence with an entry for each of {n_items} items, got {size}.")
+        raise ValueError(
+            f"`{name}` must be a sequence with an entry for each of {n_items} items, got {size}."
+        )
     return rows
 
 
@@ -111,7 +119,9 @@ def _open(image: Any, name: str) -> Any:
     try:
         with Pillow.open(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
             upright = ImageOps.exif_transpose(opened)
-            return upright.convert("RGBA" if "transparency" in opened.info or "A" in opened.getbands() else "RGB")
+            return upright.convert(
+                "RGBA" if "transparency" in opened.info or "A" in opened.getbands() else "RGB"
+            )
     except (OSError, ValueError, Pillow.DecompressionBombError) as error:
         what = f"{len(image)} bytes" if isinstance(image, bytes) else repr(os.fspath(image))
         raise ValueError(f"`{name}` must be a readable picture, got {what}: {error}") from error

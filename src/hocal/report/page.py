@@ -18,7 +18,8 @@ _TEMPLATES = ("page.html.j2", "macros.html.j2")
 
 def render_page(summary: Summary) -> str:
     """Return the HTML page of a summary; every text of the user is escaped."""
-    styles, script = _read("page.css"), _read("page.js")
+    styles = _read("page.css")
+    script = _read("page.js")
     page = _environment().get_template(_TEMPLATES[0])
     text: str = page.render(
         summary=summary,
@@ -70,7 +71,8 @@ def _digest(text: str) -> str:
 def _without_pictures(summary: Summary) -> Summary:
     """Return the summary for the page's own copy of the numbers, which need not hold the pictures twice."""
     galleries = [
-        gallery | {"cards": [card | {"image": None} for card in gallery["cards"]]} for gallery in summary["galleries"]
+        gallery | {"cards": [card | {"image": None} for card in gallery["cards"]]}
+        for gallery in summary["galleries"]
     ]
     return cast("Summary", {**summary, "galleries": galleries})
 

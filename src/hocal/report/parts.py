@@ -22,17 +22,24 @@ Array = NDArray[np.float64]
 def describe_parts(study: Study) -> Parts:
     """Return the parts of the uncertainty, as means, spreads, histograms and a map."""
     used = study.used
-    n_items, aleatoric, epistemic = study.n_items[used], study.aleatoric[used], study.epistemic[used]
+    n_items = study.n_items[used]
+    aleatoric = study.aleatoric[used]
+    epistemic = study.epistemic[used]
     predictive = _spread(study.predictive[used], n_items)
     top = max(float(aleatoric.max()), float(epistemic.max()), 1e-6)
     edges = np.linspace(0, top, N_BINS + 1)
-    histograms = [np.histogram(values, edges, weights=n_items)[0].astype(int) for values in (aleatoric, epistemic)]
+    histograms = [
+        np.histogram(values, edges, weights=n_items)[0].astype(int)
+        for values in (aleatoric, epistemic)
+    ]
     spread = _spread(epistemic, n_items)
     return {
         "predictive": predictive,
         "aleatoric": _spread(aleatoric, n_items),
         "epistemic": spread,
-        "epistemic_share": number(spread["mean"] / predictive["mean"]) if predictive["mean"] > 0 else None,
+        "epistemic_share": number(spread["mean"] / predictive["mean"])
+        if predictive["mean"] > 0
+        else None,
         "maximum": number(math.log(len(study.classes))),
         "edges": [number(edge) for edge in edges],
         "aleatoric_histogram": histograms[0].tolist(),

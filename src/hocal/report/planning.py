@@ -26,7 +26,11 @@ def describe_planning(study: Study, random_state: Any) -> Planning:
     budget = min(int(study.calibrator.statistics_.n_labels.sum()), MAX_BUDGET)
     sizes = [size for size in SIZES if size <= budget]
     plan = plan_budget(
-        study.calibrator, budget, k=sizes or (1,), n_simulations=N_SIMULATIONS, random_state=random_state
+        study.calibrator,
+        budget,
+        k=sizes or (1,),
+        n_simulations=N_SIMULATIONS,
+        random_state=random_state,
     )
     return {
         "widths": [_widths(study, int(cell)) for cell in largest if certified[cell]],
@@ -48,11 +52,15 @@ def _widths(study: Study, cell: int) -> WidthRow:
     n_items = int(study.certificate.n_items[cell])
     k = round(study.calibrator.statistics_.n_labels[cell] / n_items)
     lower, upper = study.certificate.interval("aleatoric")
-    now, mixture = float(upper[cell] - lower[cell]), study.calibrator.cell_mixtures_[[cell]]
+    now = float(upper[cell] - lower[cell])
+    mixture = study.calibrator.cell_mixtures_[[cell]]
 
     def foretold(n_items: int, k: int) -> float:
-        # More labels never widen a certificate; the forecast is of a typical sample, and this one may be lucky.
-        width = interval_width(n_items, k=k, mixture=mixture, confidence=study.certificate.confidence)
+        # More labels never widen a certificate; the forecast is of a typical sample, and this one
+        # may be lucky.
+        width = interval_width(
+            n_items, k=k, mixture=mixture, confidence=study.certificate.confidence
+        )
         return number(min(width, now))
 
     return {

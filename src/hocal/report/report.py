@@ -15,7 +15,13 @@ from hocal.report.summary import FORMAT
 
 __all__ = ["Report", "format_of"]
 
-_FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+_FORMATS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".json": "json",
+}
 
 
 def format_of(path: Path) -> str:
@@ -51,8 +57,14 @@ class Report:
 
     def __post_init__(self) -> None:
         if not isinstance(self.summary, dict) or self.summary.get("format") != FORMAT:
-            got = self.summary.get("format") if isinstance(self.summary, dict) else type(self.summary).__name__
-            raise ValueError(f"`summary` must be of format {FORMAT!r}, got {got!r}. Make it with summarise().")
+            got = (
+                self.summary.get("format")
+                if isinstance(self.summary, dict)
+                else type(self.summary).__name__
+            )
+            raise ValueError(
+                f"`summary` must be of format {FORMAT!r}, got {got!r}. Make it with summarise()."
+            )
 
     def __repr__(self) -> str:
         data = self.summary["data"]
@@ -91,6 +103,8 @@ class Report:
         target = Path(path)
         form = format_of(target)
         if target.exists() and not overwrite:
-            raise FileExistsError(f"`path` must be new, got {str(target)!r}. Pass overwrite=True to replace it.")
+            raise FileExistsError(
+                f"`path` must be new, got {str(target)!r}. Pass overwrite=True to replace it."
+            )
         write_atomically(target, str(getattr(self, form)()).encode("utf-8"))
         return target

@@ -42,7 +42,8 @@ class Data(TypedDict):
     n_cells_used: int  #: cells that hold an item of the report
     partition: str  #: how items were sorted into cells
     method: str  #: how mixtures were estimated
-    panel_size: int | None  #: aleatoric uncertainty is what a panel of so many shows; None: the label distribution's
+    #: aleatoric uncertainty is what a panel of so many shows; None: the label distribution's
+    panel_size: int | None
     calibration_items: int
     calibration_labels: int
     fewest_labels: int  #: of a calibration item
@@ -90,14 +91,16 @@ class Calibration(TypedDict):
     n_items: int  #: items measured
     n_available: int  #: items with at least k labels, of which at most a fixed number is measured
     k: int  #: labels in a snapshot
-    mean: float  #: distance between predicted and observed snapshots, from 0 to 2, items weighing the same
+    #: distance between predicted and observed snapshots, from 0 to 2, items weighing the same
+    mean: float
     worst: float  #: the same in the worst cell
     noise_floor: float  #: what `mean` would be for perfect predictions
     excess: float  #: mean less noise floor
     p_value: float  #: chance of such a mean for perfect predictions
     predicted_disagreement: float | None  #: chance that two people give an item different labels
     observed_disagreement: float | None  #: how often they do; None without items with two labels
-    aleatoric_error: float | None  #: nats, against label histograms; None where they hold too few labels
+    #: nats, against label histograms; None where they hold too few labels
+    aleatoric_error: float | None
     median_labels: float  #: labels of a measured item
 
 
@@ -109,8 +112,10 @@ class CertificatePart(TypedDict):
     n_cells: int  #: cells with calibration items
     n_vacuous: int  #: of them, those whose aleatoric interval says nothing
     n_outside: int  #: of them, those whose estimate lies outside its own interval
-    mean_width: float | None  #: of the aleatoric interval, items of the report weighing the same; None without any
-    informed_share: float  #: share of the items in a cell with an aleatoric interval that says something
+    #: of the aleatoric interval, items of the report weighing the same; None without any
+    mean_width: float | None
+    #: share of the items in a cell with an aleatoric interval that says something
+    informed_share: float
     assumptions: list[str]
 
 

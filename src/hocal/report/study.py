@@ -47,19 +47,30 @@ class Study:
     aleatoric: Array
     epistemic: Array
     disagreement: Array  #: (n_cells,) chance that two people give an item different labels
-    stands_out: NDArray[np.bool_]  #: (n_cells,) whether a cell stands out as epistemic more than as aleatoric
+    stands_out: NDArray[
+        np.bool_
+    ]  #: (n_cells,) whether a cell stands out as epistemic more than as aleatoric
 
     @classmethod
     def of(
-        cls, calibrator: Any, data: Any, counts: Any, cells: ArrayLike | None, classes: Any, confidence: float
+        cls,
+        calibrator: Any,
+        data: Any,
+        counts: Any,
+        cells: ArrayLike | None,
+        classes: Any,
+        confidence: float,
     ) -> Study:
         """Validate what the user gave and look at every cell once."""
         inner, p, names = _predictions(calibrator, data)
         p, where = inner._locate(p, cells)
-        labels = None if counts is None else check_counts(counts, n_classes=p.shape[1], minimum_total=0)
+        labels = (
+            None if counts is None else check_counts(counts, n_classes=p.shape[1], minimum_total=0)
+        )
         if labels is not None:
             check_same_length(p, labels, ("probabilities", "counts"))
-        mixtures, n_items = inner.cell_mixtures_, np.bincount(where, minlength=inner.statistics_.n_cells)
+        mixtures = inner.cell_mixtures_
+        n_items = np.bincount(where, minlength=inner.statistics_.n_cells)
         parts = decompose(mixtures, panel_size=inner.panel_size)
         return cls(
             inner,
@@ -103,11 +114,17 @@ def number(value: Any) -> float:
     return float(f"{float(value):.6g}") + 0.0  # a negative zero becomes 0
 
 
-def _predictions(calibrator: Any, data: Any) -> tuple[SnapshotCalibrator, Any, Sequence[Any] | None]:
+def _predictions(
+    calibrator: Any, data: Any
+) -> tuple[SnapshotCalibrator, Any, Sequence[Any] | None]:
     """Return the calibrator, the predictions and the class names behind a calibrator or a classifier."""
     if isinstance(calibrator, HigherOrderCalibratedClassifier):
         inner = calibrator._fitted()
-        return inner, aligned_proba(calibrator.estimator_, data, calibrator.classes_), list(calibrator.classes_)
+        return (
+            inner,
+            aligned_proba(calibrator.estimator_, data, calibrator.classes_),
+            list(calibrator.classes_),
+        )
     if not isinstance(calibrator, SnapshotCalibrator):
         raise ValueError(
             f"`calibrator` must be a SnapshotCalibrator or a HigherOrderCalibratedClassifier, got {calibrator!r}."
@@ -120,7 +137,9 @@ def _class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
         raise ValueError(f"`classes` must hold {n_classes} different names, got {classes!r}.")
     names = tuple(map(str, range(n_classes) if classes is None else classes))
     if len(names) != n_classes or len(set(names)) != n_classes:
-        raise ValueError(f"`classes` must hold {n_classes} different names, got {len(set(names))} in {len(names)}.")
+        raise ValueError(
+            f"`classes` must hold {n_classes} different names, got {len(set(names))} in {len(names)}."
+        )
     return names
 
 
@@ -149,7 +168,9 @@ def describe_cell(partition: Partition, classes: Sequence[str], cell: int) -> st
     if isinstance(partition, UniformPartition):
         return f"{classes[1]}, {_range(cell / partition.n_bins, (cell + 1) / partition.n_bins)}"
     if isinstance(partition, LevelSetPartition | KMeansPartition):
-        centre = (partition.levels_ if isinstance(partition, LevelSetPartition) else partition.centres_)[cell]
+        centre = (
+            partition.levels_ if isinstance(partition, LevelSetPartition) else partition.centres_
+        )[cell]
         return f"cell {cell}, {classes[int(centre.argmax())]} near {_percent(centre.max())}%"
     return f"cell {cell}"
 

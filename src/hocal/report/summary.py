@@ -44,8 +44,9 @@ def summarise(
 ) -> Summary:
     """Summarise what a model's uncertainty is made of, how far to trust the numbers, and where to act.
 
-    Items of one cell share their uncertainty, so work and memory grow with the number of cells; from a million
-    items the summary takes those that stand out. It holds plain values only and can be written as JSON.
+    Items of one cell share their uncertainty, so work and memory grow with the number of cells;
+    from a million items the summary takes those that stand out. It holds plain values only and can
+    be written as JSON.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ def summarise(
     probabilities : array of shape (n_items, n_classes)
         Predictions for the items of the report; for a classifier the features X of the items.
     counts : array or sparse matrix of shape (n_items, n_classes), optional
-        Labels of the same items that were not used to fit. Without them nothing is measured, only certified.
-        Items may have none. At most 20,000 items are measured, drawn at random.
+        Labels of the same items that were not used to fit. Without them nothing is measured, only
+        certified. Items may have none. At most 20,000 items are measured, drawn at random.
     cells : array of shape (n_items,), optional
         Goes with a PrecomputedPartition.
     classes : sequence of n_classes names, optional
@@ -63,8 +64,8 @@ def summarise(
     items : sequence of n_items names, optional
         By default the row numbers.
     images : uint8 array or sequence, optional
-        Pictures for the gallery: an array (n_items, height, width[, 3 or 4]), or a sequence of paths, bytes,
-        arrays or None. Scaled to 128 pixels.
+        Pictures for the gallery: an array (n_items, height, width[, 3 or 4]), or a sequence of
+        paths, bytes, arrays or None. Scaled to 128 pixels.
     texts : sequence of str, optional
         Texts for the gallery.
     check : AnnotationCheck or dict, optional
@@ -74,8 +75,8 @@ def summarise(
     confidence : float, default=0.95
         Of the certificate.
     k : int, optional
-        Labels in the snapshots of the calibration error: pairs by default, for "empirical" those of its fit.
-        Items with fewer are not measured.
+        Labels in the snapshots of the calibration error: pairs by default, for "empirical" those of
+        its fit. Items with fewer are not measured.
     n_listed : int, default=200
         Items in each of the two lists.
     n_gallery : int, default=24
@@ -104,9 +105,11 @@ def summarise(
     True
     """
     study = Study.of(calibrator, probabilities, counts, cells, classes, confidence)
-    n_items, generator = len(study.cells), check_random_state(random_state)
+    n_items = len(study.cells)
+    generator = check_random_state(random_state)
     names = check_rows(items, "items", n_items)
-    pictures, words = Images(images, n_items), Texts(texts, n_items)
+    pictures = Images(images, n_items)
+    words = Texts(texts, n_items)
     measurement = measure(study, k, generator)
     listed = check_integer(n_listed, "n_listed", minimum=0)
     shown = check_integer(n_gallery, "n_gallery", minimum=0)

@@ -15,8 +15,10 @@ from hocal.uncertainty.decomposition import decompose
 
 __all__ = ["Measurement", "measure", "trust"]
 
-MAX_MEASURED = 20_000  # held-out items: distances of that many, a hundred times over, take a few seconds
-ENOUGH_LABELS = 10  # below that the entropy of an item's histogram is too far below that of its distribution
+# held-out items: distances of that many, a hundred times over, take a few seconds
+MAX_MEASURED = 20_000
+# below that the entropy of an item's histogram is too far below that of its distribution
+ENOUGH_LABELS = 10
 
 Array = NDArray[np.float64]
 
@@ -28,21 +30,28 @@ class Measurement(NamedTuple):
     error: Array  #: (n_cells,) distance of predicted and observed snapshots, NaN without items
     noise_floor: Array  #: (n_cells,)
     p_value: Array  #: (n_cells,)
-    disagreement: Array  #: (n_cells,) share of pairs of labels that differ, NaN without items with two labels
+    #: (n_cells,) share of pairs of labels that differ, NaN without items with two labels
+    disagreement: Array
 
 
 def measure(study: Study, k: int | None, random_state: Any) -> Measurement | None:
     """Compare the predictions with the held-out labels; None where no item has enough of them."""
     if study.counts is None:
         return None
-    totals, generator = label_totals(study.counts), check_random_state(random_state)
+    totals = label_totals(study.counts)
+    generator = check_random_state(random_state)
     size = _snapshot_size(study, k, int(totals.max()))
     available = np.flatnonzero(totals >= size)
     if not len(available):
         return None
     n_chosen = min(len(available), MAX_MEASURED)
-    chosen = available if n_chosen == len(available) else np.sort(generator.choice(available, n_chosen, replace=False))
-    counts, cells = study.labels(chosen), study.cells[chosen]
+    chosen = (
+        available
+        if n_chosen == len(available)
+        else np.sort(generator.choice(available, n_chosen, replace=False))
+    )
+    counts = study.labels(chosen)
+    cells = study.cells[chosen]
     given = None if study.given_cells is None else cells
     found = study.calibrator.calibration_error(
         study.probabilities[chosen], counts, k=size, cells=given, random_state=generator
@@ -62,7 +71,9 @@ def measure(study: Study, k: int | None, random_state: Any) -> Measurement | Non
         "aleatoric_error": _aleatoric_error(study, counts, cells),
         "median_labels": float(np.median(totals[chosen])),
     }
-    return Measurement(overall, found.per_cell, found.noise_floor_per_cell, found.p_value_per_cell, observed)
+    return Measurement(
+        overall, found.per_cell, found.noise_floor_per_cell, found.p_value_per_cell, observed
+    )
 
 
 def trust(study: Study, measurement: Measurement | None, check: Any) -> Trust:
@@ -102,19 +113,29 @@ def _snapshot_size(study: Study, k: int | None, most: int) -> int:
     """Return the labels in a snapshot: pairs, if some item has two; that of the fit, if it predicts snapshots."""
     if study.calibrator.method == "empirical":
         fitted: int = study.calibrator.diagnostics_["k"]
-        size = fitted if k is None else check_integer(k, "k", minimum=fitted, maximum=fitted, why="It is that of fit.")
+        size = (
+            fitted
+            if k is None
+            else check_integer(k, "k", minimum=fitted, maximum=fitted, why="It is that of fit.")
+        )
     else:
         size = (2 if most >= 2 else 1) if k is None else check_integer(k, "k", minimum=1)
     if k is not None and k > most:
-        raise ValueError(f"`k` must be at most {most}, the most held-out labels of an item, got {k}.")
+        raise ValueError(
+            f"`k` must be at most {most}, the most held-out labels of an item, got {k}."
+        )
     return size
 
 
-def _disagreement(counts: NDArray[np.int64], cells: NDArray[np.intp], n_cells: int) -> tuple[Array, NDArray[np.int64]]:
+def _disagreement(
+    counts: NDArray[np.int64], cells: NDArray[np.intp], n_cells: int
+) -> tuple[Array, NDArray[np.int64]]:
     """Return how often two labels of an item differ, cell by cell, and the items with two labels."""
     totals = counts.sum(axis=1)
     twice = totals >= 2
-    counts, totals, cells = counts[twice], totals[twice], cells[twice]
+    counts = counts[twice]
+    totals = totals[twice]
+    cells = cells[twice]
     differ = 1 - (counts * (counts - 1)).sum(axis=1) / (totals * (totals - 1))  # unbiased, spec 3.3
     n_items = np.bincount(cells, minlength=n_cells)
     with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
@@ -126,19 +147,28 @@ def _average(values: Array, n_items: NDArray[np.int64]) -> float | None:
     return number(np.average(values[filled], weights=n_items[filled])) if filled.any() else None
 
 
-def _aleatoric_error(study: Study, counts: NDArray[np.int64], cells: NDArray[np.intp]) -> float | None:
+def _aleatoric_error(
+    study: Study, counts: NDArray[np.int64], cells: NDArray[np.intp]
+) -> float | None:
     if np.median(counts.sum(axis=1)) < ENOUGH_LABELS:
         return None
-    parts = decompose(study.calibrator.cell_mixtures_[cells], panel_size=study.calibrator.panel_size)
+    parts = decompose(
+        study.calibrator.cell_mixtures_[cells], panel_size=study.calibrator.panel_size
+    )
     return number(aleatoric_error(parts, counts, cells=cells))
 
 
 def _certificate(study: Study) -> CertificatePart:
     certificate = study.certificate
-    filled, vacuous = certificate.n_items > 0, certificate.vacuous("aleatoric")
+    filled = certificate.n_items > 0
+    vacuous = certificate.vacuous("aleatoric")
     lower, upper = certificate.interval("aleatoric")
     weights = np.where(filled, study.n_items, 0)
-    width = float(np.average((upper - lower)[filled], weights=weights[filled])) if weights.any() else None
+    width = (
+        float(np.average((upper - lower)[filled], weights=weights[filled]))
+        if weights.any()
+        else None
+    )
     return {
         "confidence": certificate.confidence,
         "simultaneous": certificate.simultaneous,

@@ -30,7 +30,11 @@ ADVICE = {
     "aleatoric": "People disagree: accept it, or ask a clearer question",
 }
 SIGNIFICANT = 0.05
-BORROWED = {"cell": "own labels", "neighbours": "borrowed from its neighbours", "pool": "borrowed from all cells"}
+BORROWED = {
+    "cell": "own labels",
+    "neighbours": "borrowed from its neighbours",
+    "pool": "borrowed from all cells",
+}
 
 
 class Finding(NamedTuple):
@@ -43,7 +47,9 @@ class Finding(NamedTuple):
 
 def fixed(value: float | None, digits: int = 3) -> str:
     """Return a number with fixed digits, or a dash."""
-    return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0, so that nothing reads -0.000
+    return (
+        "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
+    )  # + 0.0, so that nothing reads -0.000
 
 
 def percent(share: float | None) -> str:
@@ -84,10 +90,14 @@ def about_data(summary: Summary) -> str:
 def about_parts(summary: Summary) -> list[str]:
     """Say what the uncertainty is made of."""
     parts = summary["parts"]
-    share, predictive = parts["epistemic_share"], parts["predictive"]["mean"]
+    share = parts["epistemic_share"]
+    predictive = parts["predictive"]["mean"]
     if share is None:
-        return ["The model is certain of every item, and so are the people who labelled items like them."]
-    aleatoric, epistemic = parts["aleatoric"], parts["epistemic"]
+        return [
+            "The model is certain of every item, and so are the people who labelled items like them."
+        ]
+    aleatoric = parts["aleatoric"]
+    epistemic = parts["epistemic"]
     verdict = (
         "Which is which is a guess: with one label an item, people who disagree cannot be told from a model that does "
         "not know. A second label for some of the items would tell."
@@ -134,9 +144,14 @@ def about_planning(planning: Planning) -> str:
     near = [
         str(row["k"])
         for row in planning["splits"]
-        if row is not best and row["error"] - best["error"] <= 2 * (row["standard_error"] + best["standard_error"])
+        if row is not best
+        and row["error"] - best["error"] <= 2 * (row["standard_error"] + best["standard_error"])
     ]
-    rest = f" {' or '.join(near)} labels each do as well within the noise of the simulation." if near else ""
+    rest = (
+        f" {' or '.join(near)} labels each do as well within the noise of the simulation."
+        if near
+        else ""
+    )
     return (
         f"Of a new study with {whole(planning['budget'])} labels, simulated in a world like this one, "
         f"{some(best['n_items'], 'item')} with {some(best['k'], 'label')} each give the smallest error of aleatoric "
@@ -167,8 +182,18 @@ def _measured(calibration: Calibration | None) -> Finding:
     if calibration is None:
         text = "No held-out labels were given, or no item has enough. Pass counts of labels that were not used to fit."
         return Finding("unknown", "Calibration was not measured", text)
-    few = "" if calibration["n_items"] == calibration["n_available"] else f" of {whole(calibration['n_available'])}"
-    what = "labels" if calibration["k"] == 1 else "pairs" if calibration["k"] == 2 else f"{calibration['k']}-snapshots"
+    few = (
+        ""
+        if calibration["n_items"] == calibration["n_available"]
+        else f" of {whole(calibration['n_available'])}"
+    )
+    what = (
+        "labels"
+        if calibration["k"] == 1
+        else "pairs"
+        if calibration["k"] == 2
+        else f"{calibration['k']}-snapshots"
+    )
     text = (
         f"On {whole(calibration['n_items'])}{few} held-out items, predicted and observed {what} of labels are "
         f"{fixed(calibration['mean'])} apart, where 0 is perfect and 2 the worst. Perfect predictions would be "
@@ -177,11 +202,14 @@ def _measured(calibration: Calibration | None) -> Finding:
     )
     if calibration["p_value"] >= SIGNIFICANT:
         return Finding("good", "No sign of miscalibration", text)
-    return Finding("caution", f"Off by {fixed(calibration['excess'])} more than chance explains", text)
+    return Finding(
+        "caution", f"Off by {fixed(calibration['excess'])} more than chance explains", text
+    )
 
 
 def _disagreement(calibration: Calibration) -> list[Finding]:
-    predicted, observed = calibration["predicted_disagreement"], calibration["observed_disagreement"]
+    predicted = calibration["predicted_disagreement"]
+    observed = calibration["observed_disagreement"]
     if predicted is None or observed is None:
         return []
     text = (
@@ -210,19 +238,32 @@ def _certified(trust: Trust) -> Finding:
     if part["n_outside"]:
         text += f" In {some(part['n_outside'], 'cell')} the estimate lies outside its limits."
     good = part["informed_share"] >= 0.5 and not part["n_outside"]
-    return Finding("good" if good else "caution", f"Proved for {percent(part['informed_share'])} of the items", text)
+    return Finding(
+        "good" if good else "caution",
+        f"Proved for {percent(part['informed_share'])} of the items",
+        text,
+    )
 
 
 def _borrowed(summary: Summary) -> Finding:
-    trust, n_items = summary["trust"], summary["data"]["n_items"]
+    trust = summary["trust"]
+    n_items = summary["data"]["n_items"]
     if not trust["borrowed_items"]:
-        return Finding("good", "Every item has labels of its own cell", "No cell had to borrow labels from another.")
+        return Finding(
+            "good",
+            "Every item has labels of its own cell",
+            "No cell had to borrow labels from another.",
+        )
     text = (
         f"{some(trust['borrowed_cells'], 'cell')} with {some(trust['borrowed_items'], 'item')} had no labels and took "
         "those of neighbouring cells. Nothing is proved there."
     )
     share = trust["borrowed_items"] / n_items
-    return Finding("good" if share < 0.05 else "caution", f"{percent(share)} of the items use borrowed labels", text)
+    return Finding(
+        "good" if share < 0.05 else "caution",
+        f"{percent(share)} of the items use borrowed labels",
+        text,
+    )
 
 
 def _independent(trust: Trust) -> Finding:
@@ -236,7 +277,9 @@ def _independent(trust: Trust) -> Finding:
     warnings = [finding for finding in check["findings"] if finding["severity"] == "warning"]
     scope = f"{some(check['n_judgements'], 'judgement')} by {some(check['n_annotators'], 'annotator')} were checked."
     if not warnings:
-        return Finding("good", "No sign of dependent labels", f"{scope} This is no proof that there is none.")
+        return Finding(
+            "good", "No sign of dependent labels", f"{scope} This is no proof that there is none."
+        )
     text = " ".join(f"{finding['message']} {finding['action']}".strip() for finding in warnings)
     if all(finding["topic"] == "repeats" for finding in warnings):
         return Finding(

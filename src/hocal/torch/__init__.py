@@ -1,8 +1,9 @@
 """Learn mixtures directly from snapshots with PyTorch, and put other uncertainty methods on the same scale.
 
-Every model here ends in Mixtures, so `hocal.decompose`, `hocal.calibration_error`, `hocal.aleatoric_error`,
-`hocal.predict_set` and `hocal.coverage` treat all of them alike. Post-hoc calibration on top of any of them is
-one line, because the mean of a mixture is a first-order prediction::
+Every model here ends in Mixtures, so `hocal.decompose`, `hocal.calibration_error`,
+`hocal.aleatoric_error`, `hocal.predict_set` and `hocal.coverage` treat all of them alike. Post-hoc
+calibration on top of any of them is one line, because the mean of a mixture is a first-order
+prediction::
 
     hocal.SnapshotCalibrator().fit(mixtures.mean(), counts)
 """

@@ -25,8 +25,9 @@ class SoftmaxHead(nn.Module):
     in_features : int, optional
         Width of the features; without it the head takes logits as they are.
     mixture : {"points", "vertices"}
-        Point mass at the prediction (the naive decomposition, epistemic uncertainty 0), or the predicted mass
-        on certain labels (the 1-snapshot predictor, aleatoric uncertainty 0). The paper conflates the two (E11).
+        Point mass at the prediction (the naive decomposition, epistemic uncertainty 0), or the
+        predicted mass on certain labels (the 1-snapshot predictor, aleatoric uncertainty 0). The
+        paper conflates the two (E11).
 
     Examples
     --------
@@ -39,12 +40,18 @@ class SoftmaxHead(nn.Module):
     """
 
     def __init__(
-        self, n_classes: int, in_features: int | None = None, *, mixture: Literal["points", "vertices"] = "points"
+        self,
+        n_classes: int,
+        in_features: int | None = None,
+        *,
+        mixture: Literal["points", "vertices"] = "points",
     ) -> None:
         super().__init__()
         self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
         self.mixture = check_choice(mixture, "mixture", ("points", "vertices"))
-        self.linear = nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
+        self.linear = (
+            nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
+        )
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits, (n_items, n_classes)."""
@@ -79,8 +86,8 @@ class DeepEnsemble(_Members):
     Parameters
     ----------
     members : iterable of nn.Module
-        Classifiers with logits of the same classes. Trained together they see the same batches; no gradient
-        passes between them, so each learns as it would alone.
+        Classifiers with logits of the same classes. Trained together they see the same batches; no
+        gradient passes between them, so each learns as it would alone.
 
     Examples
     --------
@@ -126,11 +133,18 @@ class MCDropout(_Members):
 
     def __init__(self, model: nn.Module, *, n_samples: int = 50) -> None:
         super().__init__()
-        self.model, self.n_samples = model, check_integer(n_samples, "n_samples", minimum=1)
+        self.model = model
+        self.n_samples = check_integer(n_samples, "n_samples", minimum=1)
         # All dropout layers, also those for images, share one base class of torch.
-        self._dropouts = [module for module in model.modules() if isinstance(module, nn.modules.dropout._DropoutNd)]
+        self._dropouts = [
+            module
+            for module in model.modules()
+            if isinstance(module, nn.modules.dropout._DropoutNd)
+        ]
         if not self._dropouts:
-            raise ValueError(f"`model` must have a dropout layer, got {type(model).__name__} without one.")
+            raise ValueError(
+                f"`model` must have a dropout layer, got {type(model).__name__} without one."
+            )
 
     def train(self, mode: bool = True) -> MCDropout:
         """Switch training on or off; dropout stays on either way, normalisation layers follow `mode`."""
@@ -148,9 +162,9 @@ class MCDropout(_Members):
 class Epinet(_Members):
     """A head that is told a random index z and whose answers differ with z where data is scarce.
 
-    logits = mu(phi) + sigma(phi, z) + prior_scale * sigma_prior(phi, z), where sigma is a small network on
-    (z, phi) dotted with z, sigma_prior is a frozen copy of its kind and both see phi without passing a
-    gradient back (Osband et al., 2023; spec 5).
+    logits = mu(phi) + sigma(phi, z) + prior_scale * sigma_prior(phi, z), where sigma is a small
+    network on (z, phi) dotted with z, sigma_prior is a frozen copy of its kind and both see phi
+    without passing a gradient back (Osband et al., 2023; spec 5).
 
     Parameters
     ----------
@@ -198,7 +212,9 @@ class Epinet(_Members):
         self.base = nn.Linear(in_features, n_classes)
         self.learned, self.prior = (self._index_network(in_features, hidden) for _ in range(2))
         self.prior.requires_grad_(False)
-        self.register_buffer("indices", torch.randn(check_integer(n_samples, "n_samples", minimum=1), n_indices))
+        self.register_buffer(
+            "indices", torch.randn(check_integer(n_samples, "n_samples", minimum=1), n_indices)
+        )
 
     def _index_network(self, in_features: int, hidden: int) -> nn.Module:
         last = nn.Linear(hidden, self.n_classes * self.n_indices)
@@ -206,7 +222,11 @@ class Epinet(_Members):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits, (n_items, n_train or n_samples, n_classes)."""
-        z = torch.randn_like(self.indices[:1].expand(self.n_train, -1)) if self.training else self.indices
+        z = (
+            torch.randn_like(self.indices[:1].expand(self.n_train, -1))
+            if self.training
+            else self.indices
+        )
         spread = (len(features), len(z), -1)
         told = torch.cat([z.expand(*spread), features.detach()[:, None].expand(*spread)], dim=-1)
         answers = self.learned(told) + self.prior_scale * self.prior(told)
@@ -225,10 +245,11 @@ class EvidentialHead(nn.Module):
     in_features : int, optional
         Width of the features; without it the head takes outputs as they are.
     objective : {"bayes-risk", "likelihood"}
-        "bayes-risk" is the usual evidential loss: expected cross-entropy of a label, plus `penalty` times the
-        Kullback-Leibler divergence of the evidence for other labels from none (Sensoy et al., 2018). Its
-        epistemic uncertainty depends on `penalty`, not on the data. "likelihood" is the Dirichlet-multinomial
-        likelihood of the count vector, a proper loss from two labels an item on.
+        "bayes-risk" is the usual evidential loss: expected cross-entropy of a label, plus `penalty`
+        times the Kullback-Leibler divergence of the evidence for other labels from none (Sensoy et
+        al., 2018). Its epistemic uncertainty depends on `penalty`, not on the data. "likelihood" is
+        the Dirichlet-multinomial likelihood of the count vector, a proper loss from two labels an
+        item on.
     penalty : float, default=0.1
         Weight of the divergence; for "bayes-risk" only.
     n_atoms : int, default=256
@@ -257,7 +278,9 @@ class EvidentialHead(nn.Module):
         self.objective = check_choice(objective, "objective", ("bayes-risk", "likelihood"))
         self.penalty = check_number(penalty, "penalty", minimum=0)
         self.n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)
-        self.linear = nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
+        self.linear = (
+            nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
+        )
 
     def forward(self, features: Tensor) -> Tensor:
         """Return raw outputs, (n_items, n_classes)."""
@@ -267,7 +290,9 @@ class EvidentialHead(nn.Module):
     def concentrations(self, outputs: Tensor) -> Tensor:
         """Return alpha > 0, (n_items, n_classes); at least 1, evidence apart, for "bayes-risk"."""
         evidence = nn.functional.softplus(outputs.to(float_type(outputs)))
-        return evidence + 1 if self.objective == "bayes-risk" else evidence + 1e-3  # keeps lgamma finite
+        return (
+            evidence + 1 if self.objective == "bayes-risk" else evidence + 1e-3
+        )  # keeps lgamma finite
 
     def loss(self, outputs: Tensor, counts: Tensor) -> Tensor:
         """Return the mean loss of the items' labels, in nats."""
@@ -294,7 +319,8 @@ def _label_cross_entropy(logits: Tensor, counts: Tensor) -> Tensor:
 
 def _dirichlet_multinomial(alpha: Tensor, counts: Tensor) -> Tensor:
     """Return log P(s | alpha) of count vectors, their orders counted."""
-    total, labels = alpha.sum(-1), counts.sum(-1).to(alpha.dtype)
+    total = alpha.sum(-1)
+    labels = counts.sum(-1).to(alpha.dtype)
     rising = torch.lgamma(alpha + counts) - torch.lgamma(alpha)
     result = torch.lgamma(total) - torch.lgamma(total + labels) + rising.sum(-1)
     return result + log_multiplicity(counts, alpha.dtype)

@@ -25,7 +25,9 @@ class Progress:
     epoch: int = 0  #: epochs finished
     losses: list[float] = field(default_factory=list)  #: mean training loss of each
     validation_losses: list[float] = field(default_factory=list)  #: validation loss after each
-    best: dict[str, Tensor] = field(default_factory=dict)  #: weights with the lowest validation loss
+    best: dict[str, Tensor] = field(
+        default_factory=dict
+    )  #: weights with the lowest validation loss
 
     @property
     def best_epoch(self) -> int:
@@ -48,8 +50,12 @@ def write_checkpoint(
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in progress.best.items()}
     for number, entries in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(entry) for name, entry in entries.items()}
-    tensors |= {f"random.{number}": state for number, state in enumerate(_random_states(generators))}
+        tensors |= {
+            f"optimiser.{number}.{name}": torch.as_tensor(entry) for name, entry in entries.items()
+        }
+    tensors |= {
+        f"random.{number}": state for number, state in enumerate(_random_states(generators))
+    }
     # Clones, because tied weights share memory and safetensors refuses that.
     copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     numbers = {name: value for name, value in vars(progress).items() if name != "best"}
@@ -73,7 +79,9 @@ def read_checkpoint(
         parts[part][rest] = tensor
     model.load_state_dict(parts["model"])
     _load_optimiser(optimiser, parts["optimiser"])
-    _set_random_states(generators, [parts["random"][str(number)] for number in range(len(parts["random"]))])
+    _set_random_states(
+        generators, [parts["random"][str(number)] for number in range(len(parts["random"]))]
+    )
     return Progress(**json.loads(metadata["progress"]), best=parts["best"])
 
 
@@ -82,9 +90,12 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            metadata, tensors = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(f"`checkpoint` must name a safetensors file, got {path}: {error}.") from error
+        raise ValueError(
+            f"`checkpoint` must name a safetensors file, got {path}: {error}."
+        ) from error
     if metadata.get("format") != FORMAT:
         raise ValueError(f"`checkpoint` must name a file written by hocal.torch.train, got {path}.")
     return metadata, tensors

@@ -42,8 +42,8 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
     k : int, optional
         Predict k-snapshots (SnapshotHead); every item then needs at least k labels.
     n_components : int, optional
-        Predict mixtures of this many label distributions (MixtureHead), from any numbers of labels. The
-        default, with 8 components, when neither is given; both together are refused.
+        Predict mixtures of this many label distributions (MixtureHead), from any numbers of labels.
+        The default, with 8 components, when neither is given; both together are refused.
     hidden : sequence of int, default=(64, 64)
         Widths of the hidden layers.
     epochs, batch_size, learning_rate, weight_decay, patience, device, progress
@@ -115,7 +115,8 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         labels = check_dense_counts(counts, minimum_total=1 if self.k is None else self.k)
         check_same_length(features, labels, ("X", "counts"))
         generator = check_random_state(self.random_state)
-        self.n_features_in_, self.classes_ = features.shape[1], np.arange(labels.shape[1])
+        self.n_features_in_ = features.shape[1]
+        self.classes_ = np.arange(labels.shape[1])
         with seeded(int(generator.integers(2**31))):
             self.model_ = self._network(features)
             self.history_ = self._train(features, labels, generator)
@@ -124,10 +125,14 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
     def predict_mixture(self, X: ArrayLike) -> Mixtures:
         """Return the mixture predicted for each item."""
         if not hasattr(self, "model_"):
-            raise NotFittedError("This SnapshotClassifier is not fitted yet. Call fit(X, counts) first.")
+            raise NotFittedError(
+                "This SnapshotClassifier is not fitted yet. Call fit(X, counts) first."
+            )
         features = check_array(X, "X", ndim=2)
         if features.shape[1] != self.n_features_in_:
-            raise ValueError(f"`X` must have {self.n_features_in_} features, got {features.shape[1]}.")
+            raise ValueError(
+                f"`X` must have {self.n_features_in_} features, got {features.shape[1]}."
+            )
         return predict_mixture(self.model_, torch.from_numpy(features).float())
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -152,7 +157,10 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
 
     def _network(self, features: Array) -> nn.Module:
         """Return standardisation, hidden layers and the head."""
-        sizes = [features.shape[1], *(check_integer(width, "hidden", minimum=1) for width in self.hidden)]
+        sizes = [
+            features.shape[1],
+            *(check_integer(width, "hidden", minimum=1) for width in self.hidden),
+        ]
         layers: list[nn.Module] = [_Standardise(features)]
         for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
@@ -166,10 +174,16 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
             )
         if self.k is not None:
             return SnapshotHead(self.k, len(self.classes_), in_features)
-        return MixtureHead(8 if self.n_components is None else self.n_components, len(self.classes_), in_features)
+        return MixtureHead(
+            8 if self.n_components is None else self.n_components, len(self.classes_), in_features
+        )
 
-    def _train(self, features: Array, labels: NDArray[np.int64], generator: np.random.Generator) -> TrainingHistory:
-        share = check_number(self.validation_fraction, "validation_fraction", minimum=0, maximum=0.9)
+    def _train(
+        self, features: Array, labels: NDArray[np.int64], generator: np.random.Generator
+    ) -> TrainingHistory:
+        share = check_number(
+            self.validation_fraction, "validation_fraction", minimum=0, maximum=0.9
+        )
         held_out, kept = np.split(generator.permutation(len(labels)), [int(share * len(labels))])
         head = self.model_[-1]  # type: ignore[index]  # an nn.Sequential
         return train(
@@ -177,7 +191,9 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
             self._loader(features, labels, kept, shuffle=True),
             loss=head.loss,
             epochs=self.epochs,
-            validation=self._loader(features, labels, held_out, shuffle=False) if len(held_out) else None,
+            validation=self._loader(features, labels, held_out, shuffle=False)
+            if len(held_out)
+            else None,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             patience=self.patience if len(held_out) else None,
@@ -188,8 +204,12 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
     def _loader(
         self, features: Array, labels: NDArray[np.int64], rows: NDArray[np.intp], *, shuffle: bool
     ) -> DataLoader[tuple[Tensor, ...]]:
-        data = TensorDataset(torch.from_numpy(features[rows]).float(), torch.from_numpy(labels[rows]))
-        return DataLoader(data, check_integer(self.batch_size, "batch_size", minimum=1), shuffle=shuffle)
+        data = TensorDataset(
+            torch.from_numpy(features[rows]).float(), torch.from_numpy(labels[rows])
+        )
+        return DataLoader(
+            data, check_integer(self.batch_size, "batch_size", minimum=1), shuffle=shuffle
+        )
 
 
 class _Standardise(nn.Module):
@@ -202,7 +222,9 @@ class _Standardise(nn.Module):
         super().__init__()
         deviation = features.std(axis=0)
         self.register_buffer("centre", torch.from_numpy(features.mean(axis=0)).float())
-        self.register_buffer("scale", torch.from_numpy(np.where(deviation > 0, deviation, 1.0)).float())
+        self.register_buffer(
+            "scale", torch.from_numpy(np.where(deviation > 0, deviation, 1.0)).float()
+        )
 
     def forward(self, features: Tensor) -> Tensor:
         return (features - self.centre) / self.scale

@@ -5,23 +5,33 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_IMPOSSIBLE = -1e4  # stands for log 0: its exponential is 0 in every precision, and sums of it stay finite
+# stands for log 0: its exponential is 0 in every precision, and sums of it stay finite
+_IMPOSSIBLE = -1e4
 
 
-def check_count_tensor(counts: Tensor, n_items: int, n_classes: int, *, minimum_total: int = 1) -> Tensor:
+def check_count_tensor(
+    counts: Tensor, n_items: int, n_classes: int, *, minimum_total: int = 1
+) -> Tensor:
     """Return label counts as an integer tensor of shape (n_items, n_classes), after checking every rule."""
     if tuple(counts.shape) != (n_items, n_classes):
-        raise ValueError(f"`counts` must have shape ({n_items}, {n_classes}), got {tuple(counts.shape)}.")
+        raise ValueError(
+            f"`counts` must have shape ({n_items}, {n_classes}), got {tuple(counts.shape)}."
+        )
     whole = counts.long()
     # One comparison on the device for all three rules: the reasons are sought only when it fails.
-    if bool(((whole == counts).all(1) & (whole >= 0).all(1) & (whole.sum(1) >= minimum_total)).all()):
+    if bool(
+        ((whole == counts).all(1) & (whole >= 0).all(1) & (whole.sum(1) >= minimum_total)).all()
+    ):
         return whole
     return _refuse_counts(counts, whole, minimum_total)
 
 
 def _refuse_counts(counts: Tensor, whole: Tensor, minimum_total: int) -> Tensor:
     """Raise the ValueError for the first offending row."""
-    for wrong, rule in (((whole != counts).any(1), "whole numbers"), ((whole < 0).any(1), "non-negative")):
+    for wrong, rule in (
+        ((whole != counts).any(1), "whole numbers"),
+        ((whole < 0).any(1), "non-negative"),
+    ):
         if bool(wrong.any()):
             row = int(wrong.nonzero()[0])
             raise ValueError(f"`counts` must be {rule}, got {counts[row].tolist()} in row {row}.")

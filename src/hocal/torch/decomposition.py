@@ -10,7 +10,15 @@ from torch import Tensor
 
 from hocal._base.validation import check_choice
 from hocal.uncertainty.decomposition import KINDS, Kind
-from hocal.uncertainty.entropy import Brier, Entropy, Shannon, Spherical, Tsallis, ZeroOne, get_entropy
+from hocal.uncertainty.entropy import (
+    Brier,
+    Entropy,
+    Shannon,
+    Spherical,
+    Tsallis,
+    ZeroOne,
+    get_entropy,
+)
 
 __all__ = ["TensorDecomposition", "decompose_members"]
 
@@ -45,7 +53,8 @@ def decompose_members(
     members : Tensor of shape (n_items, n_members, n_classes)
         Probabilities, on any device. Half precision is computed in float32.
     entropy : str or Entropy, default="shannon"
-        Measure of uncertainty; any of `hocal.uncertainty.entropy` but Custom, which works on arrays.
+        Measure of uncertainty; any of `hocal.uncertainty.entropy` but Custom, which works on
+        arrays.
     base : float, optional
         Base of Shannon's logarithm, 2 for bits.
     kind : {"mutual-information", "reverse", "total"}
@@ -72,14 +81,21 @@ def decompose_members(
         parts = _decompose_in_one_pass(members, measure)
         if parts is not None:
             return TensorDecomposition(*parts, measure, kind)
-    rows = max((_CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK) // (members[0].numel()), 1)
+    rows = max(
+        (_CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK) // (members[0].numel()), 1
+    )
     with torch.autocast(members.device.type, enabled=False):  # sums need their precision
-        blocks = [_decompose_block(block, measure, value, slope, kind) for block in torch.split(members, rows)]
+        blocks = [
+            _decompose_block(block, measure, value, slope, kind)
+            for block in torch.split(members, rows)
+        ]
     predictive, aleatoric, epistemic = (torch.cat(part) for part in zip(*blocks, strict=True))
     return TensorDecomposition(predictive, aleatoric, epistemic, measure, kind)
 
 
-def _decompose_in_one_pass(members: Tensor, measure: Shannon) -> tuple[Tensor, Tensor, Tensor] | None:
+def _decompose_in_one_pass(
+    members: Tensor, measure: Shannon
+) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the parts from a kernel on a GPU; None where there is none, or where it found something odd."""
     if not members.is_cuda or (torch.is_grad_enabled() and members.requires_grad):
         return None
@@ -90,7 +106,9 @@ def _decompose_in_one_pass(members: Tensor, measure: Shannon) -> tuple[Tensor, T
     if members.shape[2] > MAX_CLASSES:
         return None
     with torch.cuda.device(members.device):
-        parts, valid = decompose_shannon(members, measure._scale, _TOLERANCE.get(members.dtype, 1e-5))
+        parts, valid = decompose_shannon(
+            members, measure._scale, _TOLERANCE.get(members.dtype, 1e-5)
+        )
     return (parts[0], parts[1], parts[2]) if valid else None
 
 
@@ -101,7 +119,8 @@ def _decompose_block(
     members = given.to(torch.promote_types(given.dtype, torch.float32))
     _check_members(members, _TOLERANCE.get(given.dtype, 1e-5))
     mean = members.mean(1)
-    predictive, aleatoric = value(mean), value(members).mean(1)
+    predictive = value(mean)
+    aleatoric = value(members).mean(1)
     epistemic = (predictive - aleatoric).clamp(min=0)  # Jensen: negative only by rounding
     if kind != "mutual-information":
         losses = _losses(mean[:, None], members, measure, value, slope).mean(1)
@@ -111,12 +130,16 @@ def _decompose_block(
     return predictive.to(given.dtype), aleatoric.to(given.dtype), epistemic.to(given.dtype)
 
 
-def _losses(truth: Tensor, prediction: Tensor, measure: Entropy, value: Function, slope: Function) -> Tensor:
+def _losses(
+    truth: Tensor, prediction: Tensor, measure: Entropy, value: Function, slope: Function
+) -> Tensor:
     """Return L(truth||prediction) = G(p) + <grad G(p), q - p> (spec 1.11)."""
     if isinstance(measure, Shannon):  # cross-entropy; a label that cannot happen costs nothing
         return -measure._scale * _sum(torch.where(truth == 0, 0.0, truth * prediction.log()))
     difference = truth - prediction
-    terms = torch.where(difference == 0, 0.0, slope(prediction) * difference)  # no movement, no loss
+    terms = torch.where(
+        difference == 0, 0.0, slope(prediction) * difference
+    )  # no movement, no loss
     return value(prediction) + _sum(terms)
 
 
@@ -143,7 +166,11 @@ def _functions(measure: Entropy) -> tuple[Function, Function]:
 
 def _sum(values: Tensor) -> Tensor:
     """Return the sum over classes; on a CPU a product with ones is twice as fast over a short last axis."""
-    return values @ values.new_ones(values.shape[-1]) if values.device.type == "cpu" else values.sum(-1)
+    return (
+        values @ values.new_ones(values.shape[-1])
+        if values.device.type == "cpu"
+        else values.sum(-1)
+    )
 
 
 def _finite_log(p: Tensor) -> Tensor:
@@ -159,8 +186,14 @@ def _share_of_best(p: Tensor) -> Tensor:
 
 def _check_shape(members: Any) -> None:
     if not isinstance(members, Tensor) or members.ndim != 3 or not members.dtype.is_floating_point:
-        what = f"{members.dtype} of shape {tuple(members.shape)}" if isinstance(members, Tensor) else type(members)
-        raise ValueError(f"`members` must be a floating-point tensor (n_items, n_members, n_classes), got {what}.")
+        what = (
+            f"{members.dtype} of shape {tuple(members.shape)}"
+            if isinstance(members, Tensor)
+            else type(members)
+        )
+        raise ValueError(
+            f"`members` must be a floating-point tensor (n_items, n_members, n_classes), got {what}."
+        )
     if min(members.shape) < 1 or members.shape[2] < 2:
         raise ValueError(
             f"`members` must have items, members and at least two classes, got shape {tuple(members.shape)}."

@@ -10,7 +10,12 @@ from torch import Tensor, nn
 from hocal._base.validation import check_choice, check_integer
 from hocal.torch.counts import check_count_tensor, float_type, log_choose_table, log_multiplicity
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import enumerate_snapshots, n_snapshots, rank_snapshots, sub_snapshots
+from hocal.uncertainty.snapshots import (
+    enumerate_snapshots,
+    n_snapshots,
+    rank_snapshots,
+    sub_snapshots,
+)
 
 __all__ = ["MixtureHead", "SnapshotHead"]
 
@@ -21,9 +26,10 @@ Thinning = Literal["exact", "draw"]
 class SnapshotHead(nn.Module):
     """Classify the k-snapshot of an item: one logit for each element of Y^(k) (spec 1.10).
 
-    Cross-entropy over Y^(k) is a proper loss, so its minimiser predicts the true distribution of k-snapshots
-    given the features. The predicted mixture has the atoms s / k; it is the k-th projection of the Bayes
-    mixture at best, which understates aleatoric uncertainty when k is small.
+    Cross-entropy over Y^(k) is a proper loss, so its minimiser predicts the true distribution of
+    k-snapshots given the features. The predicted mixture has the atoms s / k; it is the k-th
+    projection of the Bayes mixture at best, which understates aleatoric uncertainty when k is
+    small.
 
     Parameters
     ----------
@@ -32,8 +38,8 @@ class SnapshotHead(nn.Module):
     n_classes : int
         Number of label classes.
     in_features : int, optional
-        Width of the features; a linear layer maps them to logits. Without it the head takes logits as they
-        are, and the backbone must end in `n_outputs` of them.
+        Width of the features; a linear layer maps them to logits. Without it the head takes logits
+        as they are, and the backbone must end in `n_outputs` of them.
     thinning : {"exact", "draw"}
         An item with more than k labels contributes all its k-snapshots, or one at random.
 
@@ -58,17 +64,28 @@ class SnapshotHead(nn.Module):
     snapshots: Tensor
     _selector: Tensor
 
-    def __init__(self, k: int, n_classes: int, in_features: int | None = None, *, thinning: Thinning = "exact") -> None:
+    def __init__(
+        self,
+        k: int,
+        n_classes: int,
+        in_features: int | None = None,
+        *,
+        thinning: Thinning = "exact",
+    ) -> None:
         super().__init__()
-        self.k, self.n_classes = check_integer(k, "k", minimum=1), check_integer(n_classes, "n_classes", minimum=2)
+        self.k = check_integer(k, "k", minimum=1)
+        self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
         self.n_outputs = _check_size(self.k, self.n_classes)
         self.thinning = check_choice(thinning, "thinning", ("exact", "draw"))
         snapshots = torch.from_numpy(enumerate_snapshots(self.k, self.n_classes))
         self.register_buffer("snapshots", snapshots, persistent=False)
-        # Row s marks the entries of a (classes x counts) table that a sum over classes must pick for s.
+        # Row s marks the entries of a (classes x counts) table that a sum over classes must pick
+        # for s.
         chosen = nn.functional.one_hot(snapshots, self.k + 1).flatten(1).float()
         self.register_buffer("_selector", chosen, persistent=False)
-        self.linear = nn.Identity() if in_features is None else nn.Linear(in_features, self.n_outputs)
+        self.linear = (
+            nn.Identity() if in_features is None else nn.Linear(in_features, self.n_outputs)
+        )
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits over Y^(k), (n_items, n_outputs)."""
@@ -78,10 +95,12 @@ class SnapshotHead(nn.Module):
     def targets(self, counts: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return the distribution of k labels drawn from each item's own, (n_items, n_outputs) (spec 1.3).
 
-        The weights prod_j C(s_j, s'_j) sum to C(n, k) over s', so a softmax of their logarithms is exact.
+        The weights prod_j C(s_j, s'_j) sum to C(n, k) over s', so a softmax of their logarithms is
+        exact.
         """
         checked = check_count_tensor(counts, len(counts), self.n_classes, minimum_total=self.k)
-        # Logarithms need their precision: float64 products are never rounded to TF32; Apple's GPUs lack them.
+        # Logarithms need their precision: float64 products are never rounded to TF32; Apple's GPUs
+        # lack them.
         fine = torch.float32 if checked.device.type == "mps" else torch.float64
         table = log_choose_table(int(checked.max()), self.k, dtype=fine, device=checked.device)
         with torch.autocast(checked.device.type, enabled=False):
@@ -98,20 +117,30 @@ class SnapshotHead(nn.Module):
 
     def index(self, counts: Any) -> Tensor:
         """Return the output that stands for each k-snapshot, (n_items,)."""
-        checked = check_count_tensor(torch.as_tensor(counts), len(counts), self.n_classes, minimum_total=self.k)
+        checked = check_count_tensor(
+            torch.as_tensor(counts), len(counts), self.n_classes, minimum_total=self.k
+        )
         if bool((checked.sum(1) > self.k).any()):
-            raise ValueError(f"`counts` must have k = {self.k} labels in each row, got {int(checked.sum(1).max())}.")
+            raise ValueError(
+                f"`counts` must have k = {self.k} labels in each row, got {int(checked.sum(1).max())}."
+            )
         return torch.from_numpy(rank_snapshots(checked.cpu().numpy())).to(checked.device)
 
     def marginalise(self, logits: Tensor, j: int) -> Tensor:
         """Return the predicted distribution over Y^(j) for j <= k labels, (n_items, n_snapshots(j))."""
-        j = check_integer(j, "j", minimum=1, maximum=self.k, why="Labels can be removed, not added.")
+        j = check_integer(
+            j, "j", minimum=1, maximum=self.k, why="Labels can be removed, not added."
+        )
         probabilities = logits.to(float_type(logits)).softmax(-1)
         thinned = sub_snapshots(self.snapshots.cpu().numpy(), j)
-        entries = torch.stack([torch.from_numpy(rank_snapshots(thinned.snapshots)), torch.from_numpy(thinned.items)])
+        entries = torch.stack(
+            [torch.from_numpy(rank_snapshots(thinned.snapshots)), torch.from_numpy(thinned.items)]
+        )
         size = (n_snapshots(j, self.n_classes), self.n_outputs)
         values = torch.from_numpy(thinned.probabilities).to(probabilities.dtype)
-        matrix = torch.sparse_coo_tensor(entries, values, size, check_invariants=True).to(probabilities.device)
+        matrix = torch.sparse_coo_tensor(entries, values, size, check_invariants=True).to(
+            probabilities.device
+        )
         marginal: Tensor = torch.sparse.mm(matrix, probabilities.T)
         return marginal.T
 
@@ -130,10 +159,10 @@ class SnapshotHead(nn.Module):
 class MixtureHead(nn.Module):
     """Predict the weights and the label distributions of a mixture, trained by the likelihood of the labels.
 
-    The loss is the exact likelihood of a count vector under the predicted mixture,
-    log sum_c w_c prod_j p_cj^s_j, so items may have any numbers of labels and the cost is linear in
-    components and classes where SnapshotHead needs |Y^(k)| outputs. Atoms are free, so unlike snapshots
-    they do not understate aleatoric uncertainty; with k labels an item they are determined up to their
+    The loss is the exact likelihood of a count vector under the predicted mixture, log sum_c w_c
+    prod_j p_cj^s_j, so items may have any numbers of labels and the cost is linear in components
+    and classes where SnapshotHead needs |Y^(k)| outputs. Atoms are free, so unlike snapshots they
+    do not understate aleatoric uncertainty; with k labels an item they are determined up to their
     first k moments.
 
     Parameters
@@ -143,8 +172,8 @@ class MixtureHead(nn.Module):
     n_classes : int
         Number of label classes.
     in_features : int, optional
-        Width of the features; a linear layer maps them to the outputs. Without it the head takes outputs
-        as they are, and the backbone must end in `n_outputs` of them.
+        Width of the features; a linear layer maps them to the outputs. Without it the head takes
+        outputs as they are, and the backbone must end in `n_outputs` of them.
 
     Attributes
     ----------
@@ -177,20 +206,25 @@ class MixtureHead(nn.Module):
     def log_parameters(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return log-weights (n_items, n_components) and log-atoms (n_items, n_components, n_classes)."""
         _check_outputs(outputs, self.n_outputs)
-        weights, components = outputs[..., : self.n_components], outputs[..., self.n_components :]
+        weights = outputs[..., : self.n_components]
+        components = outputs[..., self.n_components :]
         atoms = components.reshape(-1, self.n_components, self.n_classes)
         return weights.log_softmax(-1), atoms.log_softmax(-1)
 
-    def log_likelihood(self, outputs: Tensor, counts: Tensor, *, coefficient: bool = True) -> Tensor:
+    def log_likelihood(
+        self, outputs: Tensor, counts: Tensor, *, coefficient: bool = True
+    ) -> Tensor:
         """Return the log-probability of each item's count vector, (n_items,).
 
-        With `coefficient` the orders in which the labels can arrive are counted, as `Mixtures.log_likelihood`
-        does; without, the labels are taken in one given order.
+        With `coefficient` the orders in which the labels can arrive are counted, as
+        `Mixtures.log_likelihood` does; without, the labels are taken in one given order.
         """
         dtype = float_type(outputs)
         checked = check_count_tensor(counts, len(outputs), self.n_classes)
         log_weights, log_atoms = self.log_parameters(outputs.to(dtype))
-        terms = log_weights + (log_atoms * checked.to(dtype)[:, None]).sum(-1)  # (n_items, n_components)
+        terms = log_weights + (log_atoms * checked.to(dtype)[:, None]).sum(
+            -1
+        )  # (n_items, n_components)
         result = terms.logsumexp(-1)
         return result + log_multiplicity(checked, dtype) if coefficient else result
 
@@ -235,12 +269,16 @@ def _spread_linear(in_features: int, n_components: int, n_outputs: int) -> nn.Li
     linear = nn.Linear(in_features, n_outputs)
     with torch.no_grad():
         linear.bias[:n_components] = 0
-        linear.bias[n_components:].normal_(std=2.0)  # wide enough to reach from a clear label to a tie
+        linear.bias[n_components:].normal_(
+            std=2.0
+        )  # wide enough to reach from a clear label to a tie
     return linear
 
 
 def _regular_mixtures(points: Tensor, weights: Tensor) -> Mixtures:
     """Return Mixtures from atoms (n_items, n_atoms, n_classes) and weights (n_items, n_atoms)."""
     return Mixtures._regular(
-        points.reshape(-1, points.shape[-1]).contiguous().numpy(), weights.reshape(-1).numpy(), len(weights)
+        points.reshape(-1, points.shape[-1]).contiguous().numpy(),
+        weights.reshape(-1).numpy(),
+        len(weights),
     )

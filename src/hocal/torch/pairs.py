@@ -18,18 +18,21 @@ class PairPrediction(NamedTuple):
     """First label, second label given the first, and what their dependence reveals, for each item and class."""
 
     marginal: Tensor  #: (n_items, n_classes) p(y|x)
-    repeated: Tensor  #: (n_items, n_classes) p(y|y, x), the chance that a second label repeats the first
-    variance: Tensor  #: (n_items, n_classes) V(y|x) = p(y|x) (p(y|y, x) - p(y|x)); negative where infeasible
-    confidence: Tensor  #: (n_items, n_classes) p(y|x) / p(y|y, x); above 1 exactly where variance is negative
+    #: (n_items, n_classes) p(y|y, x), the chance that a second label repeats the first
+    repeated: Tensor
+    #: (n_items, n_classes) V(y|x) = p(y|x) (p(y|y, x) - p(y|x)); negative where infeasible
+    variance: Tensor
+    #: (n_items, n_classes) p(y|x) / p(y|y, x); above 1 exactly where variance is negative
+    confidence: Tensor
 
 
 def predict_pairs(probabilities: Tensor, n_classes: int) -> PairPrediction:
     """Read the variance of the true p(y|x) off a distribution over unordered pairs of labels.
 
-    A second-order calibrated predictor has V(y|x) = Var p*(y), taken over the items it treats alike. Its
-    confidence is E[p*]^2 / E[p*^2], and by Cauchy-Schwarz the label y is impossible, p*(y) = 0, for at most
-    a share 1 - confidence of those items. Values are not clipped: a network may predict less agreement than
-    any mixture allows.
+    A second-order calibrated predictor has V(y|x) = Var p*(y), taken over the items it treats
+    alike. Its confidence is E[p*]^2 / E[p*^2], and by Cauchy-Schwarz the label y is impossible,
+    p*(y) = 0, for at most a share 1 - confidence of those items. Values are not clipped: a network
+    may predict less agreement than any mixture allows.
 
     Parameters
     ----------
@@ -45,7 +48,8 @@ def predict_pairs(probabilities: Tensor, n_classes: int) -> PairPrediction:
 
     Examples
     --------
-    Half of the items are surely one class and half surely the other, so the second label repeats the first.
+    Half of the items are surely one class and half surely the other, so the second label repeats
+    the first.
 
     >>> import torch
     >>> from hocal.torch import predict_pairs
@@ -60,7 +64,8 @@ def predict_pairs(probabilities: Tensor, n_classes: int) -> PairPrediction:
             f"got {tuple(probabilities.shape)}."
         )
     joint = _joint(probabilities.to(float_type(probabilities)), n_classes)
-    marginal, both = joint.sum(-1), joint.diagonal(dim1=-2, dim2=-1)
+    marginal = joint.sum(-1)
+    both = joint.diagonal(dim1=-2, dim2=-1)
     repeated = both / marginal
     return PairPrediction(marginal, repeated, both - marginal.square(), marginal / repeated)
 

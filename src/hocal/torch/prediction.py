@@ -66,7 +66,8 @@ def predict_mixture(
     inputs : Tensor of shape (n_items, ...)
         Items.
     head : nn.Module, optional
-        What turns outputs into mixtures; the model itself, or the last module of an `nn.Sequential`, by default.
+        What turns outputs into mixtures; the model itself, or the last module of an
+        `nn.Sequential`, by default.
     batch_size : int, default=1024
         Items in a batch.
 
@@ -83,7 +84,13 @@ def predict_mixture(
     >>> predict_mixture(model, torch.zeros(2, 5))
     Mixtures(2 items, 2 mixtures, 8 atoms, 3 classes)
     """
-    chosen = head if head is not None else model[-1] if isinstance(model, nn.Sequential) and len(model) else model
+    chosen = (
+        head
+        if head is not None
+        else model[-1]
+        if isinstance(model, nn.Sequential) and len(model)
+        else model
+    )
     if not callable(getattr(chosen, "to_mixtures", None)):
         raise ValueError(
             f"`head` must have a method to_mixtures, got {type(chosen).__name__}. Pass the head of the network."

@@ -79,7 +79,8 @@ def _shannon(
     FAST: tl.constexpr,
 ):
     item = tl.program_id(0).to(tl.int64) * ITEMS + tl.arange(0, ITEMS)
-    row, label = tl.arange(0, ROWS), tl.arange(0, CLASSES)
+    row = tl.arange(0, ROWS)
+    label = tl.arange(0, CLASSES)
     real = tl.float64 if members.dtype.element_ty == tl.float64 else tl.float32
     exists = item < n_items
     inside = exists[:, None, None] & (label < N_CLASSES)[None, None, :]
@@ -106,7 +107,10 @@ def _shannon(
 
 @triton.jit
 def _x_log2_x(x, FAST: tl.constexpr):
-    # The smallest normal number changes nothing but 0 and subnormals, whose terms are then 0 without a test. The
-    # fast logarithm is a single instruction with an error like float32's rounding.
+    # The smallest normal number changes nothing but 0 and subnormals, whose terms are then 0
+    # without a test. The fast logarithm is a single instruction with an error like float32's
+    # rounding.
     shifted = x + 1.1754943508222875e-38
-    return x * (libdevice.fast_log2f(shifted) if FAST and x.dtype == tl.float32 else tl.log2(shifted))
+    return x * (
+        libdevice.fast_log2f(shifted) if FAST and x.dtype == tl.float32 else tl.log2(shifted)
+    )

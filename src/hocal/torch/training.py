@@ -35,7 +35,9 @@ class EpochReport(NamedTuple):
     seconds: float  #: time since training began or was resumed
 
     def __str__(self) -> str:
-        validation = "" if self.validation_loss is None else f", validation {self.validation_loss:.4f}"
+        validation = (
+            "" if self.validation_loss is None else f", validation {self.validation_loss:.4f}"
+        )
         return f"epoch {self.epoch}/{self.epochs}: loss {self.loss:.4f}{validation}, {self.seconds:.0f} s"
 
 
@@ -83,8 +85,9 @@ def train(
 ) -> TrainingHistory:
     """Train any network on batches of inputs and label counts.
 
-    The rate rises linearly for `warmup_epochs`, then falls to 0 along a cosine. With `validation`, training
-    ends when its loss has not improved for `patience` epochs, and the model gets the weights of the best one.
+    The rate rises linearly for `warmup_epochs`, then falls to 0 along a cosine. With `validation`,
+    training ends when its loss has not improved for `patience` epochs, and the model gets the
+    weights of the best one.
 
     Parameters
     ----------
@@ -107,16 +110,19 @@ def train(
     device : str or torch.device, optional
         Where to train; a GPU where there is one by default.
     mixed_precision : bool, optional
-        Run the network in bfloat16; on a GPU by default. Losses are always computed in float32 or finer.
+        Run the network in bfloat16; on a GPU by default. Losses are always computed in float32 or
+        finer.
     random_state : int, optional
-        Seeds torch for the run; the state from before is restored afterwards. By default torch's own
-        generator is used as it stands.
+        Seeds torch for the run; the state from before is restored afterwards. By default torch's
+        own generator is used as it stands.
     checkpoint : path, optional
-        A file that is brought up to date after each epoch, whole or not at all. Where it exists already,
-        training goes on from it, and on a CPU ends with the very weights of a run that was never
-        interrupted, provided that all randomness comes from torch or from the loader's generator.
+        A file that is brought up to date after each epoch, whole or not at all. Where it exists
+        already, training goes on from it, and on a CPU ends with the very weights of a run that was
+        never interrupted, provided that all randomness comes from torch or from the loader's
+        generator.
     progress : bool or callable, default=False
-        True draws a bar on the standard error (plain lines without rich); a callable gets an `EpochReport`.
+        True draws a bar on the standard error (plain lines without rich); a callable gets an
+        `EpochReport`.
 
     Returns
     -------
@@ -187,26 +193,39 @@ class _Run:
         if not trainable:
             raise ValueError("`model` must have parameters that require gradients, got none.")
         self.optimiser = torch.optim.AdamW(trainable, lr=self.rate, weight_decay=self.decay)
-        self.precise = not (self.device.type == "cuda" if self.mixed_precision is None else self.mixed_precision)
+        self.precise = not (
+            self.device.type == "cuda" if self.mixed_precision is None else self.mixed_precision
+        )
 
     def finish(self, report: Report) -> TrainingHistory:
         """Run the epochs that are left."""
-        start, state = time.perf_counter(), self._begin()
+        start = time.perf_counter()
+        state = self._begin()
         while state.epoch < self.epochs and not self._given_up(state):
             self._advance(state)
             self._save(state)
             latest = state.validation_losses[-1] if state.validation_losses else None
-            report(EpochReport(state.epoch, self.epochs, state.losses[-1], latest, time.perf_counter() - start))
+            report(
+                EpochReport(
+                    state.epoch, self.epochs, state.losses[-1], latest, time.perf_counter() - start
+                )
+            )
         if state.best:
             self.model.load_state_dict(state.best)
         self.model.eval()
         stopped = state.epoch < self.epochs
-        return TrainingHistory(tuple(state.losses), tuple(state.validation_losses), state.best_epoch, stopped)
+        return TrainingHistory(
+            tuple(state.losses), tuple(state.validation_losses), state.best_epoch, stopped
+        )
 
     def _begin(self) -> Progress:
         if self.checkpoint is not None and self.checkpoint.exists():
             return read_checkpoint(
-                self.checkpoint, self.model, self.optimiser, _generators(self.loader), self._settings()
+                self.checkpoint,
+                self.model,
+                self.optimiser,
+                _generators(self.loader),
+                self._settings(),
             )
         state = Progress()
         self._save(state)  # an interruption of the first epoch must find a valid file, too
@@ -215,13 +234,21 @@ class _Run:
     def _save(self, state: Progress) -> None:
         if self.checkpoint is not None:
             write_checkpoint(
-                self.checkpoint, self.model, self.optimiser, _generators(self.loader), state, self._settings()
+                self.checkpoint,
+                self.model,
+                self.optimiser,
+                _generators(self.loader),
+                state,
+                self._settings(),
             )
 
     def _settings(self) -> dict[str, Any]:
         """Return what must not change between the parts of an interrupted run."""
         names = ("epochs", "steps", "rate", "decay", "warmup", "patience")
-        return {**{name: getattr(self, name) for name in names}, "generators": len(_generators(self.loader))}
+        return {
+            **{name: getattr(self, name) for name in names},
+            "generators": len(_generators(self.loader)),
+        }
 
     def _advance(self, state: Progress) -> None:
         """Run one epoch and note its losses; `state` changes only when the epoch is complete."""
@@ -242,8 +269,11 @@ class _Run:
 
     def _set_rate(self, step: int) -> None:
         """Set the rate of a step: a linear rise over the warm-up, then half a cosine down to 0."""
-        rise, total = self.warmup * self.steps, self.epochs * self.steps
-        falling = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, step - rise) / max(1.0, total - rise))))
+        rise = self.warmup * self.steps
+        total = self.epochs * self.steps
+        falling = 0.5 * (
+            1 + math.cos(math.pi * min(1.0, max(0.0, step - rise) / max(1.0, total - rise)))
+        )
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate * min((step + 1) / max(rise, 1.0), 1.0) * falling
 
@@ -255,7 +285,9 @@ class _Run:
             average.add(*self._evaluate(batch))
         value = average.value("validation", state.epoch)
         if value < min(state.validation_losses, default=math.inf):
-            state.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+            state.best = {
+                name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()
+            }
         state.validation_losses.append(value)
 
     def _evaluate(self, batch: Any) -> tuple[Tensor, int]:
@@ -274,7 +306,9 @@ class _Average:
 
     def __init__(self, device: torch.device) -> None:
         # Not every device has float64.
-        self._sum = torch.zeros((), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+        self._sum = torch.zeros(
+            (), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device
+        )
         self._n_items = 0
 
     def add(self, mean: Tensor, n_items: int) -> None:
@@ -296,14 +330,22 @@ def _length(loader: Loader) -> int:
     try:
         return check_integer(len(loader), "loader", minimum=1, why="It counts the batches.")
     except TypeError as error:
-        raise ValueError(f"`loader` must know its number of batches, got {type(loader).__name__}.") from error
+        raise ValueError(
+            f"`loader` must know its number of batches, got {type(loader).__name__}."
+        ) from error
 
 
 def _generators(loader: Loader) -> list[torch.Generator]:
     """Return the random generators a loader owns, each once."""
     owners = (loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None))
     found = [getattr(owner, "generator", None) for owner in owners]
-    return list({id(generator): generator for generator in found if isinstance(generator, torch.Generator)}.values())
+    return list(
+        {
+            id(generator): generator
+            for generator in found
+            if isinstance(generator, torch.Generator)
+        }.values()
+    )
 
 
 @contextmanager
@@ -322,7 +364,11 @@ def _reporting(progress: bool | Report) -> Iterator[Report]:
         with bar:
             task = bar.add_task("training", total=None)
             yield lambda latest: bar.update(
-                task, completed=latest.epoch, total=latest.epochs, description=str(latest), refresh=True
+                task,
+                completed=latest.epoch,
+                total=latest.epochs,
+                description=str(latest),
+                refresh=True,
             )
 
 

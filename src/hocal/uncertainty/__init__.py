@@ -1,10 +1,30 @@
 """What a mixture of label distributions is, and what follows from it."""
 
-from hocal.uncertainty.decomposition import Decomposition, LossDecomposition, decompose, decompose_loss
+from hocal.uncertainty.decomposition import (
+    Decomposition,
+    LossDecomposition,
+    decompose,
+    decompose_loss,
+)
 from hocal.uncertainty.distance import WassersteinInterval, wasserstein, wasserstein_interval
-from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne, get_entropy
+from hocal.uncertainty.entropy import (
+    Brier,
+    Custom,
+    Entropy,
+    Shannon,
+    Spherical,
+    Tsallis,
+    ZeroOne,
+    get_entropy,
+)
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.moment_tensors import Realisation, from_tuples, nearest_realisable, thin_distribution, to_tuples
+from hocal.uncertainty.moment_tensors import (
+    Realisation,
+    from_tuples,
+    nearest_realisable,
+    thin_distribution,
+    to_tuples,
+)
 from hocal.uncertainty.moments import (
     CentralMoments,
     average_moments,

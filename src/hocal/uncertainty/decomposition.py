@@ -66,7 +66,10 @@ class Decomposition:
         return len(self.predictive)
 
     def __repr__(self) -> str:
-        means = {name: f"{np.mean(values):.4g}" if len(self) else "nan" for name, values in self.as_dict().items()}
+        means = {
+            name: f"{np.mean(values):.4g}" if len(self) else "nan"
+            for name, values in self.as_dict().items()
+        }
         return fold(
             f"Decomposition({len(self)} item{'s' * (len(self) != 1)}, mean predictive {means['predictive']} = "
             f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}, {self.entropy}, {self.kind})"
@@ -76,16 +79,31 @@ class Decomposition:
         if not len(self):
             return table(f"Decomposition of 0 items, {self.entropy}, {self.kind}", [], [])
         rows = [
-            (name, *(f"{value:.4g}" for value in (part.mean(), *np.quantile(part, [0.1, 0.5, 0.9]), part.max())))
+            (
+                name,
+                *(
+                    f"{value:.4g}"
+                    for value in (part.mean(), *np.quantile(part, [0.1, 0.5, 0.9]), part.max())
+                ),
+            )
             for name, part in self.as_dict().items()
         ]
         caption = f"Decomposition of {len(self):,} item{'s' * (len(self) != 1)}, {self.entropy}, {self.kind}"
         heads = ["mean", "10%", "median", "90%", "max"]
-        return table(caption, heads, rows, before=bar(float(self.aleatoric.mean()), float(self.epistemic.mean())))
+        return table(
+            caption,
+            heads,
+            rows,
+            before=bar(float(self.aleatoric.mean()), float(self.epistemic.mean())),
+        )
 
     def as_dict(self) -> dict[str, Array]:
         """Return the three parts by name."""
-        return {"predictive": self.predictive, "aleatoric": self.aleatoric, "epistemic": self.epistemic}
+        return {
+            "predictive": self.predictive,
+            "aleatoric": self.aleatoric,
+            "epistemic": self.epistemic,
+        }
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return a dataframe with a row an item; `backend` is "pandas", "polars" or "pyarrow"."""
@@ -157,19 +175,21 @@ def decompose(
 ) -> Any:
     """Split the uncertainty of mixtures into an aleatoric and an epistemic part.
 
-    With p drawn from an item's mixture and m its mean, the aleatoric part is E G(p). The epistemic part
-    is E D(p||m) = G(m) - E G(p) for "mutual-information", E D(m||p) for "reverse" and their sum, which is
-    E D(p||p') for two independent draws, for "total" (spec 1.12). The last two are infinite for Shannon
-    entropy when an atom excludes a label that the mean allows, as snapshot mixtures usually do.
+    With p drawn from an item's mixture and m its mean, the aleatoric part is E G(p). The epistemic
+    part is E D(p||m) = G(m) - E G(p) for "mutual-information", E D(m||p) for "reverse" and their
+    sum, which is E D(p||p') for two independent draws, for "total" (spec 1.12). The last two are
+    infinite for Shannon entropy when an atom excludes a label that the mean allows, as snapshot
+    mixtures usually do.
 
-    The number can be trusted as far as the mixture can: for a calibrated mixture the aleatoric part is
-    the mean entropy of the true label distributions of its cell.
+    The number can be trusted as far as the mixture can: for a calibrated mixture the aleatoric part
+    is the mean entropy of the true label distributions of its cell.
 
     Parameters
     ----------
     mixtures : Mixtures, ndarray or torch.Tensor
-        Distributions over label distributions. An array or tensor (n_items, n_members, n_classes) holds the
-        members of an ensemble, each equally likely; the parts of a tensor come back as tensors on its device.
+        Distributions over label distributions. An array or tensor (n_items, n_members, n_classes)
+        holds the members of an ensemble, each equally likely; the parts of a tensor come back as
+        tensors on its device.
     entropy : str or Entropy, default="shannon"
         Measure of uncertainty, in nats unless `base` says otherwise.
     base : float, optional
@@ -217,7 +237,11 @@ def decompose(
 
 
 def decompose_loss(
-    predicted: Mixtures, truth: Mixtures, entropy: str | Entropy = "shannon", *, base: float | None = None
+    predicted: Mixtures,
+    truth: Mixtures,
+    entropy: str | Entropy = "shannon",
+    *,
+    base: float | None = None,
 ) -> LossDecomposition:
     """Split the expected loss of predicted means by cause, given the true mixtures.
 
@@ -266,7 +290,9 @@ def _decompose_tensor(
     from hocal.torch import decompose_members
 
     if panel_size is not None:
-        raise ValueError("`panel_size` must be left out for a tensor. Use Mixtures.from_ensemble(tensor.numpy()).")
+        raise ValueError(
+            "`panel_size` must be left out for a tensor. Use Mixtures.from_ensemble(tensor.numpy())."
+        )
     return decompose_members(members, entropy, base=base, kind=kind)
 
 
@@ -290,12 +316,18 @@ def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Arr
     """Return E G(s / n) for a panel of n labels drawn from p: g becomes its Bernstein polynomial."""
     size = check_integer(panel_size, "panel_size", minimum=1)
     if kind != "mutual-information":
-        raise ValueError(f"`panel_size` must be left out unless kind='mutual-information', got kind={kind!r}.")
+        raise ValueError(
+            f"`panel_size` must be left out unless kind='mutual-information', got kind={kind!r}."
+        )
     if not isinstance(measure, Separable):
-        raise ValueError(f"`panel_size` must be left out with {measure}, which is not a sum over classes.")
+        raise ValueError(
+            f"`panel_size` must be left out with {measure}, which is not a sum over classes."
+        )
     votes = np.arange(size + 1)
     values = measure.component(votes / size)
-    log_ways = special.gammaln(size + 1) - special.gammaln(votes + 1) - special.gammaln(size - votes + 1)
+    log_ways = (
+        special.gammaln(size + 1) - special.gammaln(votes + 1) - special.gammaln(size - votes + 1)
+    )
 
     def value(p: Array) -> Array:
         x = np.minimum(p, 1)[..., None]  # rounding may leave a certain class a little above 1
@@ -307,9 +339,14 @@ def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Arr
 
 def _reverse_loss(stored: Mixtures, measure: Entropy) -> Array:
     """Return E L(mean||p) for each stored mixture, with its mean repeated at every atom."""
-    means, losses = stored.mean(), np.empty(len(stored.weights))
+    means = stored.mean()
+    losses = np.empty(len(stored.weights))
     for block in stored.blocks(stored.index):
         mixture, atom, _ = stored.pairs(stored.index[block])
-        losses[atom] = measure.loss(means[block][mixture], stored.points_at(atom), check_input=False)
-    losses[stored.weights == 0] = 0  # an atom without mass has no say, even when its loss is infinite
+        losses[atom] = measure.loss(
+            means[block][mixture], stored.points_at(atom), check_input=False
+        )
+    losses[stored.weights == 0] = (
+        0  # an atom without mass has no say, even when its loss is infinite
+    )
     return stored.average(losses)

@@ -1,8 +1,9 @@
 """Distance between mixtures: the Wasserstein distance W1 with the l1 metric on label distributions.
 
-Two facts keep it cheap (spec 1.5). With two classes it is an integral over the line. With more, the cost is
-a metric, so mass that both mixtures put on the same atom stays where it is: atoms are merged, common mass is
-cancelled, and only the rest is transported. Snapshots live on a lattice, where little is left.
+Two facts keep it cheap (spec 1.5). With two classes it is an integral over the line. With more, the
+cost is a metric, so mass that both mixtures put on the same atom stays where it is: atoms are
+merged, common mass is cancelled, and only the rest is transported. Snapshots live on a lattice,
+where little is left.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ Integers = NDArray[np.intp]
 
 _SCALES = {"l1": 1.0, "tv": 0.5}
 _MAX_COSTS = 25_000_000  # 5000 x 5000: 700 MB of work space and a few seconds
-_NEGLIGIBLE = 1e-14  # mass: the round-off of cancellation, and below what the network simplex resolves
-_BLOCK_NUMBERS, _BLOCK_PAIRS = 300_000, 1000  # merged at once: they stay in the cache, and positions keep digits
+# mass: the round-off of cancellation, and below what the network simplex resolves
+_NEGLIGIBLE = 1e-14
+# merged at once: they stay in the cache, and positions keep digits
+_BLOCK_NUMBERS = 300_000
+_BLOCK_PAIRS = 1000
 
 
 class WassersteinInterval(NamedTuple):
@@ -45,10 +49,11 @@ class WassersteinInterval(NamedTuple):
 def wasserstein(a: Mixtures, b: Mixtures, *, metric: str = "l1") -> Array:
     """Compute the Wasserstein distance between mixtures, item by item.
 
-    W1(a, b) is the least mean distance E ||p - q||_1 over all joint distributions of p ~ a and q ~ b. It
-    lies in [0, 2]; for two classes it equals twice the integral of |F - G| over the probability of a class.
-    The result is exact up to round-off. A distance between *samples* of two mixtures overstates the distance
-    between the mixtures: compare it with its noise floor (spec 1.6).
+    W1(a, b) is the least mean distance E ||p - q||_1 over all joint distributions of p ~ a and q ~
+    b. It lies in [0, 2]; for two classes it equals twice the integral of |F - G| over the
+    probability of a class. The result is exact up to round-off. A distance between *samples* of two
+    mixtures overstates the distance between the mixtures: compare it with its noise floor (spec
+    1.6).
 
     Parameters
     ----------
@@ -80,21 +85,25 @@ def wasserstein(a: Mixtures, b: Mixtures, *, metric: str = "l1") -> Array:
     return np.asarray(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else _exact)[0])
 
 
-def wasserstein_interval(a: Mixtures, b: Mixtures, *, resolution: int, metric: str = "l1") -> WassersteinInterval:
+def wasserstein_interval(
+    a: Mixtures, b: Mixtures, *, resolution: int, metric: str = "l1"
+) -> WassersteinInterval:
     """Bound the Wasserstein distance between mixtures too large for exact transport.
 
-    What is left after cancellation is rounded to label distributions of the form s / resolution, where atoms
-    meet and merge. By the triangle inequality |W1(a, b) - W1(a', b')| <= D, where D is the mean distance the
-    rounded mass was moved, at most n_classes / resolution for both sides together. The lower bound is also at
-    least the sum over classes of the distances between the two distributions of that class's probability.
-    Two classes need no bound: both ends are the exact value.
+    What is left after cancellation is rounded to label distributions of the form s / resolution,
+    where atoms meet and merge. By the triangle inequality |W1(a, b) - W1(a', b')| <= D, where D is
+    the mean distance the rounded mass was moved, at most n_classes / resolution for both sides
+    together. The lower bound is also at least the sum over classes of the distances between the two
+    distributions of that class's probability. Two classes need no bound: both ends are the exact
+    value.
 
     Parameters
     ----------
     a, b : Mixtures
         Of equal length, or one of length 1.
     resolution : int
-        Denominator of the lattice; larger is tighter and slower. Snapshots of k labels are exact at k.
+        Denominator of the lattice; larger is tighter and slower. Snapshots of k labels are exact at
+        k.
     metric : {"l1", "tv"}, default="l1"
         Distance between label distributions.
 
@@ -116,20 +125,27 @@ def wasserstein_interval(a: Mixtures, b: Mixtures, *, resolution: int, metric: s
     """
     scale = _SCALES[check_choice(metric, "metric", _SCALES)]
     bounds = partial(_bounds, resolution=check_integer(resolution, "resolution", minimum=1))
-    return WassersteinInterval(*(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else bounds)))
+    return WassersteinInterval(
+        *(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else bounds))
+    )
 
 
-def _over_pairs(a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures, Integers, Integers], Array]) -> Array:
+def _over_pairs(
+    a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures, Integers, Integers], Array]
+) -> Array:
     """Return lower and upper values of the items, (2, n_items), from a function of pairs of stored mixtures.
 
-    The function gets distinct pairs, a block at a time, in which no mixture is empty. Where its values are exact
-    it returns one row of them.
+    The function gets distinct pairs, a block at a time, in which no mixture is empty. Where its
+    values are exact it returns one row of them.
     """
     first, second, place = _distinct_pairs(a, b)
-    sizes_a, sizes_b = a.offsets[first + 1] - a.offsets[first], b.offsets[second + 1] - b.offsets[second]
+    sizes_a = a.offsets[first + 1] - a.offsets[first]
+    sizes_b = b.offsets[second + 1] - b.offsets[second]
     filled = (sizes_a * sizes_b).nonzero()[0]
     values = np.full((2, len(first)), np.nan)
-    for block in cut(filled, (sizes_a + sizes_b) * a.n_classes + _BLOCK_NUMBERS // _BLOCK_PAIRS, _BLOCK_NUMBERS):
+    for block in cut(
+        filled, (sizes_a + sizes_b) * a.n_classes + _BLOCK_NUMBERS // _BLOCK_PAIRS, _BLOCK_NUMBERS
+    ):
         values[:, block] = measure(a, b, first[block], second[block])
     return values[:, place]
 
@@ -137,12 +153,15 @@ def _over_pairs(a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures,
 def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Integers, Integers, Any]:
     """Return the mixture of a and the mixture of b in each distinct pair, and where items find their pair."""
     if a.n_classes != b.n_classes:
-        raise ValueError(f"`a` and `b` must have the same classes, got {a.n_classes} and {b.n_classes} classes.")
+        raise ValueError(
+            f"`a` and `b` must have the same classes, got {a.n_classes} and {b.n_classes} classes."
+        )
     if len(a) != len(b) and 1 not in (len(a), len(b)):
         raise ValueError(
             f"`a` and `b` must have equal length, or one of them length 1, got {len(a)} and {len(b)} items."
         )
-    codes, place = a.index * b.n_mixtures + b.index, slice(None)
+    codes = a.index * b.n_mixtures + b.index
+    place = slice(None)
     if len(codes) > 1 and (codes[1:] <= codes[:-1]).any():
         codes, place = np.unique(codes, return_inverse=True)
     return *np.divmod(codes, b.n_mixtures), place
@@ -150,14 +169,20 @@ def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Integers, Integers, Any]:
 
 def _atoms(mixtures: Mixtures, chosen: Integers) -> tuple[Array, Array, Integers]:
     """Return the atoms of the chosen mixtures, their mass, and how many each mixture has."""
-    starts, ends = mixtures.offsets[chosen], mixtures.offsets[chosen + 1]
+    starts = mixtures.offsets[chosen]
+    ends = mixtures.offsets[chosen + 1]
     sizes = ends - starts
     adjacent = len(chosen) == 1 or (starts[1:] == ends[:-1]).all()
     rows: Any = slice(starts[0], ends[-1]) if adjacent else ranges(starts, sizes)
     weights = mixtures.weights[rows]
-    # Weights may sum to 1 within a tolerance only; a difference in mass has no place in a transport.
+    # Weights may sum to 1 within a tolerance only; a difference in mass has no place in a
+    # transport.
     total = np.add.reduceat(weights, begins(sizes))
-    return mixtures.points_at(rows), weights / (total if len(chosen) == 1 else np.repeat(total, sizes)), sizes
+    return (
+        mixtures.points_at(rows),
+        weights / (total if len(chosen) == 1 else np.repeat(total, sizes)),
+        sizes,
+    )
 
 
 def _binary(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Array:
@@ -174,9 +199,9 @@ def _binary(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Arra
 def _line_distances(line: Array, mass: Array, starts: Integers) -> Array:
     """Return the integral of |F - G| for each group of signed masses, F - G being their running sum.
 
-    Group g lies on [2g, 2g + 1], so that one sort and one running sum serve all groups: the mass of a group
-    sums to zero. A position loses digits by this, 5e-13 for a thousand groups. `starts` tells where each
-    group begins in the sorted line.
+    Group g lies on [2g, 2g + 1], so that one sort and one running sum serve all groups: the mass of
+    a group sums to zero. A position loses digits by this, 5e-13 for a thousand groups. `starts`
+    tells where each group begins in the sorted line.
     """
     order = line.argsort()
     line = line[order]
@@ -204,16 +229,18 @@ def _all_atoms(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> A
 def _merge(atoms: Atoms) -> Atoms:
     """Return the distinct points of each pair with their net mass, pair by pair, without those where it cancels.
 
-    Points are sorted by one number, and neighbours are compared in full: a coincidence of numbers can keep
-    equal points apart, which costs time, but never joins different ones. The number is summed row by row,
-    since a matrix product may round equal rows differently. It is close to ||p||^2, so that the network
-    simplex gets its atoms in order from torn to certain, which suits it.
+    Points are sorted by one number, and neighbours are compared in full: a coincidence of numbers
+    can keep equal points apart, which costs time, but never joins different ones. The number is
+    summed row by row, since a matrix product may round equal rows differently. It is close to
+    ||p||^2, so that the network simplex gets its atoms in order from torn to certain, which suits
+    it.
     """
     unlike = 1 + 1e-3 * np.sqrt(np.arange(1, atoms.points.shape[1] + 1))  # tells classes apart
     squares = np.square(atoms.points)
     squares *= unlike
     order = np.argsort(squares.sum(axis=1) + 2 * unlike[-1] * atoms.pair)
-    points, pair = atoms.points[order], atoms.pair[order]
+    points = atoms.points[order]
+    pair = atoms.pair[order]
     new = np.ones(len(pair), dtype=np.bool_)
     new[1:] = (points[1:] != points[:-1]).any(axis=1) | (pair[1:] != pair[:-1])
     first = np.flatnonzero(new)
@@ -224,7 +251,10 @@ def _merge(atoms: Atoms) -> Atoms:
 
 def _transport(atoms: Atoms, n_pairs: int) -> Array:
     """Return the least cost of each pair, if the largest can be computed."""
-    n_sources, n_sinks = (np.bincount(atoms.pair[side], minlength=n_pairs) for side in (atoms.mass > 0, atoms.mass < 0))
+    n_sources, n_sinks = (
+        np.bincount(atoms.pair[side], minlength=n_pairs)
+        for side in (atoms.mass > 0, atoms.mass < 0)
+    )
     worst = int(np.argmax(n_sources * n_sinks))
     if n_sources[worst] * n_sinks[worst] > _MAX_COSTS:
         raise ValueError(
@@ -235,14 +265,21 @@ def _transport(atoms: Atoms, n_pairs: int) -> Array:
     return least_costs(atoms, n_pairs)
 
 
-def _bounds(a: Mixtures, b: Mixtures, first: Integers, second: Integers, *, resolution: int) -> Array:
+def _bounds(
+    a: Mixtures, b: Mixtures, first: Integers, second: Integers, *, resolution: int
+) -> Array:
     """Return a lower and an upper bound on the distance of each pair from atoms rounded to a lattice."""
-    left, n_pairs = _merge(_all_atoms(a, b, first, second)), len(first)
+    left = _merge(_all_atoms(a, b, first, second))
+    n_pairs = len(first)
     rounded = _round(left.points, resolution)
-    mass, shifts = np.abs(left.mass), np.abs(rounded - left.points).sum(axis=1)
-    moved, most = sum_by_pair(mass * shifts, left.pair, n_pairs), sum_by_pair(mass, left.pair, n_pairs)
+    mass = np.abs(left.mass)
+    shifts = np.abs(rounded - left.points).sum(axis=1)
+    moved = sum_by_pair(mass * shifts, left.pair, n_pairs)
+    most = sum_by_pair(mass, left.pair, n_pairs)
     near = _transport(_merge(left._replace(points=rounded)), n_pairs)
-    return np.stack([np.maximum(near - moved, _classwise(left, n_pairs)), np.minimum(near + moved, most)])
+    return np.stack(
+        [np.maximum(near - moved, _classwise(left, n_pairs)), np.minimum(near + moved, most)]
+    )
 
 
 def _round(points: Array, resolution: int) -> Array:

@@ -1,9 +1,10 @@
 """Generalised entropies: concave functions of a label distribution, and the proper losses they induce.
 
-A concave G on the simplex measures how undecided a label distribution is. It induces the proper loss
-L(q||p) = G(p) + <grad G(p), q - p>, the expected penalty of predicting p when labels follow q, and the
-Bregman divergence D(q||p) = L(q||p) - G(q) >= 0 (spec 1.11). The paper calls L "the gradient of G", which
-holds only up to an additive constant (erratum E9), so every loss here is computed from the formula above.
+A concave G on the simplex measures how undecided a label distribution is. It induces the proper
+loss L(q||p) = G(p) + <grad G(p), q - p>, the expected penalty of predicting p when labels follow q,
+and the Bregman divergence D(q||p) = L(q||p) - G(q) >= 0 (spec 1.11). The paper calls L "the
+gradient of G", which holds only up to an additive constant (erratum E9), so every loss here is
+computed from the formula above.
 """
 
 from __future__ import annotations
@@ -18,12 +19,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from hocal._base.validation import check_array, check_choice, check_integer, check_number, check_simplex
+from hocal._base.validation import (
+    check_array,
+    check_choice,
+    check_integer,
+    check_number,
+    check_simplex,
+)
 
-__all__ = ["Brier", "Custom", "Entropy", "Shannon", "Spherical", "Tsallis", "ZeroOne", "get_entropy"]
+__all__ = [
+    "Brier",
+    "Custom",
+    "Entropy",
+    "Shannon",
+    "Spherical",
+    "Tsallis",
+    "ZeroOne",
+    "get_entropy",
+]
 
-_TINY = float(np.finfo(np.float32).tiny)  # vanishes next to a probability that matters, in float32 and float64
-_STEP = 1e-5  # of the one-sided three-point difference: truncation and round-off are both near 1e-10
+_TINY = float(
+    np.finfo(np.float32).tiny
+)  # vanishes next to a probability that matters, in float32 and float64
+# of the one-sided three-point difference: truncation and round-off are both near 1e-10
+_STEP = 1e-5
 
 Array = NDArray[np.float64]
 
@@ -31,8 +50,8 @@ Array = NDArray[np.float64]
 class Entropy(ABC):
     """Base of the generalised entropies; arrays are batched over leading axes, classes on the last.
 
-    Every method checks that its arguments are label distributions; `check_input=False` skips that for
-    arrays that were checked before.
+    Every method checks that its arguments are label distributions; `check_input=False` skips that
+    for arrays that were checked before.
     """
 
     name: ClassVar[str]
@@ -43,13 +62,17 @@ class Entropy(ABC):
 
     def gradient(self, p: ArrayLike, *, check_input: bool = True) -> Array:
         """Return a (super)gradient of G at p, infinite where the slope is."""
-        return self._gradient(check_simplex(p, "p")) if check_input else self._gradient(np.asarray(p))
+        return (
+            self._gradient(check_simplex(p, "p")) if check_input else self._gradient(np.asarray(p))
+        )
 
     def loss(self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True) -> Array:
         """Return L(truth||prediction), the expected loss of a prediction when labels follow `truth`."""
         return self._loss(*self._pair(truth, prediction, check_input))
 
-    def divergence(self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True) -> Array:
+    def divergence(
+        self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True
+    ) -> Array:
         """Return D(truth||prediction) = L(truth||prediction) - G(truth), the avoidable part of the loss."""
         return self._divergence(*self._pair(truth, prediction, check_input))
 
@@ -61,9 +84,9 @@ class Entropy(ABC):
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
         """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance, a concave function of the distance.
 
-        For the entropies of this module the extreme pair is a vertex and the point reached from it by
-        moving t = distance / 2 of its mass evenly to the other classes (spec 1.15; the paper's formula
-        holds for distances up to 1/2 of its own units only, errata E3 and E4).
+        For the entropies of this module the extreme pair is a vertex and the point reached from it
+        by moving t = distance / 2 of its mass evenly to the other classes (spec 1.15; the paper's
+        formula holds for distances up to 1/2 of its own units only, errata E3 and E4).
         """
         n_classes = check_integer(n_classes, "n_classes", minimum=2)
         moved = np.minimum(_check_distance(distance) / 2, 1 - 1 / n_classes)[..., None]
@@ -221,7 +244,9 @@ class Tsallis(Separable):
     def __post_init__(self) -> None:
         check_number(self.order, "order", minimum=0, strict=True)
         if self.order == 1:
-            raise ValueError("`order` must not be 1, where Tsallis entropy is Shannon's. Use Shannon().")
+            raise ValueError(
+                "`order` must not be 1, where Tsallis entropy is Shannon's. Use Shannon()."
+            )
 
     def component(self, x: Array) -> Array:
         """Return (x - x^order) / (order - 1)."""
@@ -284,12 +309,12 @@ class Custom(Entropy):
         Maps an array (..., n_classes) of label distributions to an array (...). Refused where it is
         found not to be concave: random chords are tried once for each number of classes.
     gradient : callable, optional
-        Maps (..., n_classes) to a gradient of the same shape. Without it, one-sided differences towards
-        each vertex are used; they stay inside the simplex and are accurate to about 1e-8 where G is
-        smooth, but finite where the true slope is infinite.
+        Maps (..., n_classes) to a gradient of the same shape. Without it, one-sided differences
+        towards each vertex are used; they stay inside the simplex and are accurate to about 1e-8
+        where G is smooth, but finite where the true slope is infinite.
     modulus : callable, optional
-        The modulus of continuity as a function of (l1 distance, n_classes). Without it, it is computed
-        on a grid for two classes; there is no safe general way for more.
+        The modulus of continuity as a function of (l1 distance, n_classes). Without it, it is
+        computed on a grid for two classes; there is no safe general way for more.
 
     Examples
     --------
@@ -326,7 +351,9 @@ class Custom(Entropy):
             return _call(self._derivative, p, "gradient", p.shape)
         vertices = np.eye(p.shape[-1])
         steps = [p[..., None, :] + s * (vertices - p[..., None, :]) for s in (_STEP, 2 * _STEP)]
-        start, near, far = (_call(self._function, x, "value", x.shape[:-1]) for x in (p[..., None, :], *steps))
+        start, near, far = (
+            _call(self._function, x, "value", x.shape[:-1]) for x in (p[..., None, :], *steps)
+        )
         return np.asarray((4 * near - 3 * start - far) / (2 * _STEP))
 
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
@@ -370,7 +397,9 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     Shannon(base=2)
     """
     if base is not None and entropy != "shannon":
-        raise ValueError(f"`base` must be left out unless entropy='shannon', got base={base!r} with {entropy!r}.")
+        raise ValueError(
+            f"`base` must be left out unless entropy='shannon', got base={base!r} with {entropy!r}."
+        )
     if isinstance(entropy, Entropy):
         return entropy
     kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical)}
@@ -381,7 +410,9 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
 def _sum(terms: Array) -> Array:
     """Sum over classes: a product with ones is several times faster than a sum over a short last axis."""
     n_classes = terms.shape[-1]
-    return np.asarray((terms.reshape(-1, n_classes) @ np.ones(n_classes, terms.dtype)).reshape(terms.shape[:-1]))
+    return np.asarray(
+        (terms.reshape(-1, n_classes) @ np.ones(n_classes, terms.dtype)).reshape(terms.shape[:-1])
+    )
 
 
 def _check_distance(distance: ArrayLike) -> Array:
@@ -406,11 +437,15 @@ def _check_concave(function: Callable[[Array], Array], n_classes: int) -> None:
     """Refuse a function that lies below one of many chords of the simplex."""
     generator = np.random.default_rng(0)
     ends = [generator.dirichlet(np.full(n_classes, a), size=(2, 500)) for a in (0.1, 1.0, 10.0)]
-    first, second = np.concatenate([*ends, np.stack([np.eye(n_classes), np.roll(np.eye(n_classes), 1, 0)])], axis=1)
+    first, second = np.concatenate(
+        [*ends, np.stack([np.eye(n_classes), np.roll(np.eye(n_classes), 1, 0)])], axis=1
+    )
     shape = first.shape[:-1]
     ends_values = [_call(function, end, "value", shape) for end in (first, second)]
     if not np.isfinite(ends_values).all():
-        raise ValueError("`value` must be finite on the simplex, its boundary included, got NaN or infinity.")
+        raise ValueError(
+            "`value` must be finite on the simplex, its boundary included, got NaN or infinity."
+        )
     for share in (0.5, 0.1):
         chord = share * ends_values[0] + (1 - share) * ends_values[1]
         gap = _call(function, share * first + (1 - share) * second, "value", shape) - chord
@@ -422,11 +457,13 @@ def _check_concave(function: Callable[[Array], Array], n_classes: int) -> None:
             )
 
 
-def _binary_modulus(function: Callable[[Array], Array], distance: Array, n_points: int = 2001) -> Array:
+def _binary_modulus(
+    function: Callable[[Array], Array], distance: Array, n_points: int = 2001
+) -> Array:
     """Return a concave upper bound on the modulus for two classes from values on a grid.
 
-    Two points lie within half a step of grid points, at most one step farther apart, and between grid
-    points a concave function stays within its largest one-step rise: both are added.
+    Two points lie within half a step of grid points, at most one step farther apart, and between
+    grid points a concave function stays within its largest one-step rise: both are added.
     """
     x = np.linspace(0, 1, n_points)
     values = _call(function, np.stack([x, 1 - x], axis=-1), "value", x.shape)
@@ -440,9 +477,9 @@ def least_concave_majorant(x: Array, y: Array) -> Array:
     """Return the smallest concave function above the points (x, y), at each x (erratum E10)."""
     hull: list[int] = []
     for i in range(len(x)):
-        while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]) <= (y[i] - y[hull[-2]]) * (
-            x[hull[-1]] - x[hull[-2]]
-        ):
+        while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]) <= (
+            y[i] - y[hull[-2]]
+        ) * (x[hull[-1]] - x[hull[-2]]):
             hull.pop()
         hull.append(i)
     return np.interp(x, x[hull], y[hull])

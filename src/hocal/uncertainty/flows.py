@@ -1,8 +1,9 @@
 """Least cost of moving mass from sources to sinks, exactly, for many pairs of mixtures at once.
 
-A pair with a single source or sink leaves no choice. Samples of equal size move units of the same mass: an
-assignment. All else goes to the network simplex of POT: small problems side by side in one call, since a call costs
-more than they do; large ones on few arcs, with a proof that the others are not needed.
+A pair with a single source or sink leaves no choice. Samples of equal size move units of the same
+mass: an assignment. All else goes to the network simplex of POT: small problems side by side in one
+call, since a call costs more than they do; large ones on few arcs, with a proof that the others are
+not needed.
 """
 
 from __future__ import annotations
@@ -23,13 +24,23 @@ Integers = NDArray[np.intp]
 
 _MAX_UNITS = 128  # of mass, to be assigned one by one
 _ROUND_OFF = 1e-12  # by which a multiple of the unit may miss a whole number
-_JOIN_UNITS, _JOIN_ARCS = 64, 250  # larger problems are solved on their own, with and without units
+# larger problems are solved on their own, with and without units
+_JOIN_UNITS = 64
+_JOIN_ARCS = 250
 _JOINED_ARCS = 10_000  # in one call
-_MAX_PIVOTS = 2**31 - 1  # the network simplex ends by itself; POT's default of 100,000 stops real problems early
+# the network simplex ends by itself; POT's default of 100,000 stops real problems early
+_MAX_PIVOTS = 2**31 - 1
 _SCREEN_ABOVE = 100_000  # costs; below, the network simplex takes milliseconds on all arcs
-_SMOOTHING, _SWEEPS, _ARCS_PER_ATOM = 0.12, 30, 10  # found by trial on real snapshots and Dirichlet samples
-_TIGHT, _NEARLY_TIGHT = 1e-10, 0.02  # reduced cost; the first bounds the error of the distance
-_DENSE_BELOW, _SHARED_COST = 1_000_000, 10  # differences; one looked up by class costs as much as ten in a row
+# found by trial on real snapshots and Dirichlet samples
+_SMOOTHING = 0.12
+_SWEEPS = 30
+_ARCS_PER_ATOM = 10
+# reduced cost; the first bounds the error of the distance
+_TIGHT = 1e-10
+_NEARLY_TIGHT = 0.02
+# differences; one looked up by class costs as much as ten in a row
+_DENSE_BELOW = 1_000_000
+_SHARED_COST = 10
 _MAX_ROUNDS = 8  # of adding arcs; two or three are usual
 
 
@@ -91,9 +102,12 @@ def least_costs(atoms: Atoms, n_pairs: int) -> Array:
     ndarray of shape (n_pairs,)
         Sums of mass times l1 distance.
     """
-    sources, sinks = _side(atoms, atoms.mass, n_pairs), _side(atoms, -atoms.mass, n_pairs)
-    fewest, n_arcs = np.minimum(sources.sizes, sinks.sizes), sources.sizes * sinks.sizes
-    several, units = fewest > 1, _units(sources, sinks)
+    sources = _side(atoms, atoms.mass, n_pairs)
+    sinks = _side(atoms, -atoms.mass, n_pairs)
+    fewest = np.minimum(sources.sizes, sinks.sizes)
+    n_arcs = sources.sizes * sinks.sizes
+    several = fewest > 1
+    units = _units(sources, sinks)
     alone = (n_arcs > np.where(units > 0, _JOIN_UNITS, _JOIN_ARCS)) | (several.sum() == 1)
     costs = np.zeros(n_pairs)
     if 1 in fewest:
@@ -124,14 +138,18 @@ def begins(sizes: Integers) -> Integers:
 
 def sum_by_pair(values: Array, pair: Integers, n_pairs: int) -> Array:
     """Return the sum of the values of each pair."""
-    return np.bincount(pair, values, minlength=n_pairs).astype(np.float64, copy=False)  # whole numbers, if empty
+    return np.bincount(pair, values, minlength=n_pairs).astype(
+        np.float64, copy=False
+    )  # whole numbers, if empty
 
 
 def _side(atoms: Atoms, mass: Array, n_pairs: int) -> _Side:
     """Return the atoms of positive mass; rounding leaves the two sides of a pair unequal in the last digits."""
     rows = np.flatnonzero(mass > 0)
-    pair, mass = atoms.pair[rows], mass[rows]
-    sizes, total = np.bincount(pair, minlength=n_pairs), sum_by_pair(mass, pair, n_pairs)
+    pair = atoms.pair[rows]
+    mass = mass[rows]
+    sizes = np.bincount(pair, minlength=n_pairs)
+    total = sum_by_pair(mass, pair, n_pairs)
     return _Side(atoms.points[rows], mass / total[pair], pair, sizes, begins(sizes), total)
 
 
@@ -158,14 +176,23 @@ def _units(sources: _Side, sinks: _Side) -> Integers:
 
 def _problem(sources: _Side, sinks: _Side, pair: Any) -> tuple[Array, Array, Array]:
     """Return the supply, the demand and the costs of one pair."""
-    rows, columns = (slice(side.begins[pair], side.begins[pair] + side.sizes[pair]) for side in (sources, sinks))
-    return sources.mass[rows], sinks.mass[columns], _distances(sources.points[rows], sinks.points[columns])
+    rows, columns = (
+        slice(side.begins[pair], side.begins[pair] + side.sizes[pair]) for side in (sources, sinks)
+    )
+    return (
+        sources.mass[rows],
+        sinks.mass[columns],
+        _distances(sources.points[rows], sinks.points[columns]),
+    )
 
 
 def _distances(points: Array, others: Array) -> Array:
     """Return all l1 distances."""
     n_differences = len(points) * len(others) * points.shape[1]
-    if n_differences < _DENSE_BELOW or n_differences < _SHARED_COST * _n_shared(points, others).sum():
+    if (
+        n_differences < _DENSE_BELOW
+        or n_differences < _SHARED_COST * _n_shared(points, others).sum()
+    ):
         return np.asarray(cdist(points, others, "cityblock"))
     return _distances_by_class(points, others)
 
@@ -177,8 +204,11 @@ def _distances_by_class(points: Array, others: Array) -> Array:
     """
     distances: Array = np.add.outer(points.sum(axis=1), others.sum(axis=1))
     for j in np.flatnonzero(_n_shared(points, others)):
-        rows, columns = np.flatnonzero(points[:, j]), np.flatnonzero(others[:, j])
-        distances[np.ix_(rows, columns)] -= 2 * np.minimum.outer(points[rows, j], others[columns, j])
+        rows = np.flatnonzero(points[:, j])
+        columns = np.flatnonzero(others[:, j])
+        distances[np.ix_(rows, columns)] -= 2 * np.minimum.outer(
+            points[rows, j], others[columns, j]
+        )
     return distances
 
 
@@ -204,10 +234,15 @@ def _assigned(supply: Array, demand: Array, costs: Array, units: int) -> float:
 
 def _joint_costs(sources: _Side, sinks: _Side, pairs: Integers) -> Array:
     """Return the same for several small pairs, whose arcs make one problem that falls apart into theirs."""
-    supplies, demands, blocks = zip(*(_problem(sources, sinks, pair) for pair in pairs), strict=True)
-    n_sources, n_sinks = sources.sizes[pairs], sinks.sizes[pairs]
-    first_sink, n_arcs = (np.repeat(each, n_sources) for each in (begins(n_sinks), n_sinks))  # of each source
-    source, sink = np.repeat(np.arange(len(n_arcs)), n_arcs), ranges(first_sink, n_arcs)
+    supplies, demands, blocks = zip(
+        *(_problem(sources, sinks, pair) for pair in pairs), strict=True
+    )
+    n_sources = sources.sizes[pairs]
+    n_sinks = sinks.sizes[pairs]
+    first_sink = np.repeat(begins(n_sinks), n_sources)  # of each source
+    n_arcs = np.repeat(n_sinks, n_sources)
+    source = np.repeat(np.arange(len(n_arcs)), n_arcs)
+    sink = ranges(first_sink, n_arcs)
     costs = np.concatenate([block.ravel() for block in blocks])
     arcs = sparse.coo_array((costs, (source, sink)))
     plan = _solved(np.concatenate(supplies), np.concatenate(demands), arcs)["plan"]
@@ -219,8 +254,8 @@ def _joint_costs(sources: _Side, sinks: _Side, pairs: Integers) -> Array:
 def _screened(supply: Array, demand: Array, costs: Array) -> dict[str, Any] | None:
     """Solve on few of the arcs from sources to sinks, and prove that the others are not needed.
 
-    A solution is optimal among all arcs when none costs less than the potentials of its ends allow. While
-    some do, they and the nearly tight ones are added. None if this does not end soon.
+    A solution is optimal among all arcs when none costs less than the potentials of its ends allow.
+    While some do, they and the nearly tight ones are added. None if this does not end soon.
     """
     arcs = _likely_arcs(supply, demand, costs)
     for _ in range(_MAX_ROUNDS):
@@ -238,9 +273,12 @@ def _screened(supply: Array, demand: Array, costs: Array) -> dict[str, Any] | No
 def _likely_arcs(supply: Array, demand: Array, costs: Array) -> NDArray[np.bool_]:
     """Mark the arcs that an entropy-regularised plan (Sinkhorn) uses most, and those of one feasible plan."""
     plan = np.exp(costs.astype(np.float32) * np.float32(-1 / _SMOOTHING))
-    row_mass, column_mass = supply.astype(np.float32), demand.astype(np.float32)
+    row_mass = supply.astype(np.float32)
+    column_mass = demand.astype(np.float32)
     columns = np.ones_like(column_mass)
-    for _ in range(_SWEEPS):  # einsum keeps to one thread; BLAS stalls here when other work shares the cores
+    for _ in range(
+        _SWEEPS
+    ):  # einsum keeps to one thread; BLAS stalls here when other work shares the cores
         rows = row_mass / np.einsum("ij,j->i", plan, columns)
         columns = column_mass / np.einsum("ij,i->j", plan, rows)
     plan *= rows[:, None]
@@ -248,7 +286,8 @@ def _likely_arcs(supply: Array, demand: Array, costs: Array) -> NDArray[np.bool_
     left_out = max(1 - _ARCS_PER_ATOM * sum(plan.shape) / plan.size, 0)
     arcs: NDArray[np.bool_] = plan >= np.quantile(plan.ravel()[::7], left_out)
     # Serving the sinks in order, from the sources in order, makes the screened problem feasible.
-    sources, sinks = np.cumsum(supply)[:-1], np.cumsum(demand)[:-1]
+    sources = np.cumsum(supply)[:-1]
+    sinks = np.cumsum(demand)[:-1]
     served = np.concatenate([[0.0], sources, sinks])
     arcs[np.searchsorted(sources, served, "right"), np.searchsorted(sinks, served, "right")] = True
     return arcs
@@ -258,7 +297,9 @@ def _solved(supply: Array, demand: Array, costs: Any) -> dict[str, Any]:
     """Call the network simplex, and accept nothing but the optimum."""
     solution = _network_simplex(supply, demand, costs)
     if solution["warning"] is not None:
-        raise RuntimeError(f"optimal transport of {len(supply)} x {len(demand)} atoms failed: {solution['warning']}")
+        raise RuntimeError(
+            f"optimal transport of {len(supply)} x {len(demand)} atoms failed: {solution['warning']}"
+        )
     return solution
 
 
@@ -269,6 +310,12 @@ def _network_simplex(supply: Array, demand: Array, costs: Any) -> dict[str, Any]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the returned status says the same, and cannot be missed
         plan, log = ot.emd(
-            supply, demand, costs, numItermax=_MAX_PIVOTS, log=True, center_dual=False, check_marginals=False
+            supply,
+            demand,
+            costs,
+            numItermax=_MAX_PIVOTS,
+            log=True,
+            center_dual=False,
+            check_marginals=False,
         )
     return {"plan": plan, **log}

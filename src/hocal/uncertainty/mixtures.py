@@ -39,11 +39,12 @@ Array = NDArray[np.float64]
 class Mixtures:
     """A batch of mixtures over label distributions.
 
-    Item i has mixture ``index[i]``, whose atoms are the slice ``offsets[m]:offsets[m + 1]`` of `points`
-    and `weights`. Items of one cell share a mixture, so ten million items in a hundred cells cost a
-    hundred mixtures. A mixture without atoms belongs to an empty cell: everything computed from it is NaN.
-    The arrays are read-only copies; an input array that is read-only already is used without copying.
-    Mixtures that hocal makes on one common set of points store each point once, and compute with it once.
+    Item i has mixture ``index[i]``, whose atoms are the slice ``offsets[m]:offsets[m + 1]`` of
+    `points` and `weights`. Items of one cell share a mixture, so ten million items in a hundred
+    cells cost a hundred mixtures. A mixture without atoms belongs to an empty cell: everything
+    computed from it is NaN. The arrays are read-only copies; an input array that is read-only
+    already is used without copying. Mixtures that hocal makes on one common set of points store
+    each point once, and compute with it once.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ class Mixtures:
 
     Examples
     --------
-    Two worlds with the same mean: every scan is ambiguous, or half are clear and half are clearly not.
+    Two worlds with the same mean: every scan is ambiguous, or half are clear and half are clearly
+    not.
 
     >>> from hocal import Mixtures
     >>> mixtures = Mixtures([[0.5, 0.5], [1, 0], [0, 1]], [1, 0.5, 0.5], offsets=[0, 1, 3], index=[0, 1])
@@ -66,37 +68,59 @@ class Mixtures:
     [[0.5, 0.5], [0.5, 0.5]]
     """
 
-    _support: Array  # (n_points, n_classes): atom a lies at _support[a % n_points], often with n_points = n_atoms
+    # (n_points, n_classes): atom a lies at _support[a % n_points], often with n_points = n_atoms
+    _support: Array
     weights: Array
     offsets: NDArray[np.intp]
     index: NDArray[np.intp]
 
-    def __init__(self, points: ArrayLike, weights: ArrayLike, offsets: ArrayLike, index: ArrayLike) -> None:
+    def __init__(
+        self, points: ArrayLike, weights: ArrayLike, offsets: ArrayLike, index: ArrayLike
+    ) -> None:
         atoms = check_simplex(points, "points", ndim=2)
         mass = check_weights(weights)
         bounds = check_whole(offsets, "offsets").copy()
         if mass.shape != atoms.shape[:1]:
-            raise ValueError(f"`weights` must hold one weight for each of {len(atoms)} points, got shape {mass.shape}.")
-        ends_fit = bounds.ndim == 1 and bounds.size > 1 and bounds[0] == 0 and bounds[-1] == len(atoms)
+            raise ValueError(
+                f"`weights` must hold one weight for each of {len(atoms)} points, got shape {mass.shape}."
+            )
+        ends_fit = (
+            bounds.ndim == 1 and bounds.size > 1 and bounds[0] == 0 and bounds[-1] == len(atoms)
+        )
         if not ends_fit or (np.diff(bounds) < 0).any():
             got = reprlib.repr(bounds.tolist())
-            raise ValueError(f"`offsets` must rise from 0 to the number of points, {len(atoms)}, got {got}.")
+            raise ValueError(
+                f"`offsets` must rise from 0 to the number of points, {len(atoms)}, got {got}."
+            )
         sums = _segment_sum(mass, bounds)
         if (np.abs(sums - 1) > SUM_TOLERANCE).any():
             worst = int(np.nanargmax(np.abs(sums - 1)))
-            raise ValueError(f"`weights` must sum to 1 within each mixture, got {sums[worst]:.6g} in mixture {worst}.")
-        items = check_cells(index, np.size(np.asarray(index)), n_cells=len(bounds) - 1, name="index")
+            raise ValueError(
+                f"`weights` must sum to 1 within each mixture, got {sums[worst]:.6g} in mixture {worst}."
+            )
+        items = check_cells(
+            index, np.size(np.asarray(index)), n_cells=len(bounds) - 1, name="index"
+        )
         self._set(_own(atoms, points), _own(mass, weights), bounds, _own(items, index))
 
-    def _set(self, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]) -> None:
+    def _set(
+        self, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]
+    ) -> None:
         bounds = offsets.astype(np.intp, copy=False)
-        for name, array in {"_support": support, "weights": weights, "offsets": bounds, "index": index}.items():
+        for name, array in {
+            "_support": support,
+            "weights": weights,
+            "offsets": bounds,
+            "index": index,
+        }.items():
             view = array.view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
 
     @classmethod
-    def _trusted(cls, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]) -> Mixtures:
+    def _trusted(
+        cls, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]
+    ) -> Mixtures:
         """Build from arrays that are known to fit together; atoms repeat the points of `support` in turn."""
         mixtures = object.__new__(cls)
         mixtures._set(support, weights, offsets, index)
@@ -109,8 +133,8 @@ class Mixtures:
         Parameters
         ----------
         probabilities : array of shape (n_items, n_members, n_classes)
-            Predictions of the members. Those in float32 are kept so, and `decompose` computes with them as they
-            are, with an error near 1e-6; all else is computed in float64.
+            Predictions of the members. Those in float32 are kept so, and `decompose` computes with
+            them as they are, with an error near 1e-6; all else is computed in float64.
 
         Returns
         -------
@@ -184,7 +208,9 @@ class Mixtures:
         return cls._regular(*_dirichlet_atoms(concentrations, n_atoms), len(concentrations))
 
     @classmethod
-    def from_snapshots(cls, counts: Any, cells: ArrayLike | None = None, *, n_cells: int | None = None) -> Mixtures:
+    def from_snapshots(
+        cls, counts: Any, cells: ArrayLike | None = None, *, n_cells: int | None = None
+    ) -> Mixtures:
         """Take the empirical mixture of the snapshots in each cell (the paper's post-hoc predictor).
 
         Parameters
@@ -203,7 +229,9 @@ class Mixtures:
         """
         checked = check_counts(counts)
         n_items = checked.shape[0]
-        where = check_cells(np.zeros(n_items, np.intp) if cells is None else cells, n_items, n_cells=n_cells)
+        where = check_cells(
+            np.zeros(n_items, np.intp) if cells is None else cells, n_items, n_cells=n_cells
+        )
         packed = compress(checked)
         n_distinct = packed.unique.shape[0]
         cell, snapshot, multiplicity = _count_pairs(where, packed.inverse, n_distinct)
@@ -211,12 +239,16 @@ class Mixtures:
         per_cell = np.bincount(where, minlength=len(sizes))
         rows = check_dense_counts(packed.unique)
         points = (rows / label_totals(packed.unique)[:, None])[snapshot]
-        return cls._trusted(points, multiplicity / per_cell[cell], np.concatenate([[0], np.cumsum(sizes)]), where)
+        return cls._trusted(
+            points, multiplicity / per_cell[cell], np.concatenate([[0], np.cumsum(sizes)]), where
+        )
 
     @classmethod
     def _regular(cls, support: Array, weights: Array, n_items: int) -> Mixtures:
         """Build one mixture an item, all with the same number of atoms: at points of their own, or all at the same."""
-        return cls._trusted(support, weights, np.arange(n_items + 1) * (len(weights) // n_items), np.arange(n_items))
+        return cls._trusted(
+            support, weights, np.arange(n_items + 1) * (len(weights) // n_items), np.arange(n_items)
+        )
 
     @property
     def points(self) -> Array:
@@ -245,7 +277,9 @@ class Mixtures:
     def _n_members(self) -> int:
         """Number of atoms of a mixture at points of its own, where it is the same for all; else 0."""
         sizes = np.diff(self.offsets)
-        return int(sizes[0]) if len(sizes) and sizes.min() == sizes.max() and not self._shared else 0
+        return (
+            int(sizes[0]) if len(sizes) and sizes.min() == sizes.max() and not self._shared else 0
+        )
 
     def __len__(self) -> int:
         return len(self.index)
@@ -267,7 +301,9 @@ class Mixtures:
 
     def stored(self) -> Mixtures:
         """Return the same mixtures with one item for each that is stored."""
-        return Mixtures._trusted(self._support, self.weights, self.offsets, np.arange(self.n_mixtures))
+        return Mixtures._trusted(
+            self._support, self.weights, self.offsets, np.arange(self.n_mixtures)
+        )
 
     def mean(self) -> Array:
         """Return each item's mean label distribution, the first-order prediction, as (n_items, n_classes)."""
@@ -288,8 +324,14 @@ class Mixtures:
         """
         rows = max(BLOCK // (8 * self.n_classes), 1)
         blocks = [self._support[i : i + rows] for i in range(0, len(self._support), rows)]
-        results = [np.asarray(function(block.astype(np.float64, copy=False)), dtype=np.float64) for block in blocks]
-        if any(result.shape[:1] != block.shape[:1] for result, block in zip(results, blocks, strict=True)):
+        results = [
+            np.asarray(function(block.astype(np.float64, copy=False)), dtype=np.float64)
+            for block in blocks
+        ]
+        if any(
+            result.shape[:1] != block.shape[:1]
+            for result, block in zip(results, blocks, strict=True)
+        ):
             raise ValueError(
                 f"`function` must return one result for each of the {len(blocks[0])} rows it is given, "
                 f"got shape {results[0].shape}. Work over the last axis only."
@@ -345,16 +387,25 @@ class Mixtures:
         mixture, atom = np.nonzero(probabilities)
         sizes = np.bincount(mixture, minlength=self.n_mixtures)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        return Mixtures._trusted((snapshots / k)[atom], probabilities[mixture, atom], offsets, self.index)
+        return Mixtures._trusted(
+            (snapshots / k)[atom], probabilities[mixture, atom], offsets, self.index
+        )
 
     def sample(self, *, random_state: Any = None) -> Array:
         """Draw a label distribution from each item's mixture, (n_items, n_classes)."""
         if (np.diff(self.offsets)[self.index] == 0).any():
-            raise ValueError("`mixtures` must not be empty to draw from, got an item whose mixture has no atoms.")
+            raise ValueError(
+                "`mixtures` must not be empty to draw from, got an item whose mixture has no atoms."
+            )
         mass = np.append(0.0, np.cumsum(self.weights))
-        first, end = self.offsets[self.index], self.offsets[self.index + 1]
-        places = mass[first] + check_random_state(random_state).random(len(self)) * (mass[end] - mass[first])
-        return self.points_at(np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1))
+        first = self.offsets[self.index]
+        end = self.offsets[self.index + 1]
+        places = mass[first] + check_random_state(random_state).random(len(self)) * (
+            mass[end] - mass[first]
+        )
+        return self.points_at(
+            np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1)
+        )
 
     def draw(self, k: Any, *, random_state: Any = None) -> NDArray[np.int64]:
         """Draw a label distribution from each item's mixture, and k labels from it.
@@ -391,15 +442,19 @@ class Mixtures:
         """
         checked = check_dense_counts(counts, n_classes=self.n_classes)
         if len(checked) != len(self):
-            raise ValueError(f"`counts` must describe the {len(self)} items of the mixtures, got {len(checked)} rows.")
+            raise ValueError(
+                f"`counts` must describe the {len(self)} items of the mixtures, got {len(checked)} rows."
+            )
         packed = compress(np.column_stack([self.index, checked]))
         pairs = check_dense_counts(packed.unique)
-        mixture, rows = pairs[:, 0], pairs[:, 1:]
+        mixture = pairs[:, 0]
+        rows = pairs[:, 1:]
         return (self._pair_log_likelihood(mixture, rows) + log_multiplicity(rows))[packed.inverse]
 
     def _pair_log_likelihood(self, mixture: NDArray[Any], rows: NDArray[np.int64]) -> Array:
         """Return log sum_a w_a prod_j p_aj^s_j for pairs of a mixture and a count vector, in blocks."""
-        logs, mass = _safe_log(self._support), _safe_log(self.weights)
+        logs = _safe_log(self._support)
+        mass = _safe_log(self.weights)
         result = np.full(len(rows), np.nan)
         for block in self.blocks(mixture):
             pair, atom, starts = self.pairs(mixture[block])
@@ -409,7 +464,9 @@ class Mixtures:
 
     def _stored_snapshot_distribution(self, k: int) -> tuple[NDArray[np.int64], Array]:
         """Return Y^(k) and its probabilities under each stored mixture."""
-        snapshots = enumerate_snapshots(check_integer(k, "k", minimum=1), self.n_classes, max_size=MAX_ATOMS)
+        snapshots = enumerate_snapshots(
+            check_integer(k, "k", minimum=1), self.n_classes, max_size=MAX_ATOMS
+        )
         if len(snapshots) * self.n_mixtures > MAX_ATOMS:
             raise ValueError(
                 f"`k` must give at most {MAX_ATOMS} atoms in all, got {len(snapshots)} snapshots for each of "
@@ -434,7 +491,9 @@ class Mixtures:
         rows = max(size // (self.n_classes * max(largest, 1)), 1)
         return (slice(start, start + rows) for start in range(0, len(mixture), rows))
 
-    def pairs(self, mixture: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    def pairs(
+        self, mixture: NDArray[Any]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
         """List the atoms of several stored mixtures: row in the list, atom, and where each row starts."""
         sizes = np.diff(self.offsets)[mixture]
         starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -444,14 +503,17 @@ class Mixtures:
     def points_at(self, atoms: NDArray[np.intp] | slice) -> Array:
         """Return the label distributions of some atoms, ``points[atoms]`` without putting all of them together."""
         if self._shared:
-            chosen = np.arange(*atoms.indices(len(self.weights))) if isinstance(atoms, slice) else atoms
+            chosen = (
+                np.arange(*atoms.indices(len(self.weights))) if isinstance(atoms, slice) else atoms
+            )
             return np.asarray(self._support[chosen % len(self._support)])
         return self._support[atoms].astype(np.float64, copy=False)
 
     def _stacks(self) -> Iterator[tuple[slice, Array, Array]]:
         """Cut the stored mixtures of an ensemble into blocks with weights (n, m) and points (n, m, n_classes)."""
         shape = (self.n_mixtures, self._n_members)
-        points, weights = self._support.reshape(*shape, self.n_classes), self.weights.reshape(shape)
+        points = self._support.reshape(*shape, self.n_classes)
+        weights = self.weights.reshape(shape)
         rows = max(BLOCK // points[0].nbytes, 1)
         blocks = (slice(start, start + rows) for start in range(0, len(points), rows))
         return ((block, weights[block], points[block]) for block in blocks)
@@ -460,7 +522,9 @@ class Mixtures:
         """Return the weighted mean of values given at the atoms, (n_atoms, ...), for each stored mixture."""
         if n_members := self._n_members:  # a matrix product instead of a scan over segments
             stacked = values.reshape(-1, n_members, *values.shape[1:])
-            return np.asarray(np.einsum("ma,ma...->m...", self.weights.reshape(-1, n_members), stacked))
+            return np.asarray(
+                np.einsum("ma,ma...->m...", self.weights.reshape(-1, n_members), stacked)
+            )
         weights = self.weights.reshape(-1, *(1,) * (values.ndim - 1))
         return _segment_sum(weights * values, self.offsets)
 
@@ -468,13 +532,16 @@ class Mixtures:
         """Return the same for values given at the points of the support, (n_points, ...)."""
         if not self._shared:
             return self.average(values)
-        rounds = self.weights.reshape(-1, len(values))  # a mixture goes through the support once or several times
+        rounds = self.weights.reshape(
+            -1, len(values)
+        )  # a mixture goes through the support once or several times
         return np.tensordot(_segment_sum(rounds, self.offsets // len(values)), values, axes=1)
 
 
 def _own(array: NDArray[Any], given: Any) -> NDArray[Any]:
     """Return a copy where the array is still the caller's own and could be changed by them."""
-    shared = array is given or array.base is not None  # a base may be a tensor or a table that was given
+    # a base may be a tensor or a table that was given
+    shared = array is given or array.base is not None
     return array.copy() if shared and array.flags.writeable else array
 
 
@@ -534,7 +601,9 @@ def _dirichlet_atoms(alpha: Array, n_atoms: int) -> tuple[Array, Array]:
     from scipy.stats import qmc  # costs a fifth of a second to import
 
     n_items, n_classes = alpha.shape
-    grid = qmc.Sobol(n_classes - 1, scramble=False).random_base2(int(np.ceil(np.log2(n_atoms))))[:n_atoms]
+    grid = qmc.Sobol(n_classes - 1, scramble=False).random_base2(int(np.ceil(np.log2(n_atoms))))[
+        :n_atoms
+    ]
     later = np.cumsum(alpha[:, ::-1], axis=1)[:, ::-1][:, 1:]  # what is left after each class
     shares = special.betaincinv(alpha[:, None, :-1], later[:, None], grid + 0.5 / n_atoms)
     left = np.cumprod(1 - shares, axis=-1)

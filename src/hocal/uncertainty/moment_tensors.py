@@ -22,7 +22,9 @@ from hocal.uncertainty.snapshots import (
 
 __all__ = ["Realisation", "from_tuples", "nearest_realisable", "thin_distribution", "to_tuples"]
 
-_ROUNDS, _CLIMBS = 20, 50  # of adding atoms, and of steps towards a better one
+# of adding atoms, and of steps towards a better one
+_ROUNDS = 20
+_CLIMBS = 50
 _NEGLIGIBLE = 1e-13
 
 Array = NDArray[np.float64]
@@ -120,18 +122,22 @@ def from_tuples(tensor: ArrayLike) -> Array:
     """
     array = check_array(tensor, "tensor")
     if array.ndim == 0 or len(set(array.shape)) != 1 or array.shape[0] < 2:
-        raise ValueError(f"`tensor` must have axes of one length, the number of classes, got shape {array.shape}.")
+        raise ValueError(
+            f"`tensor` must have axes of one length, the number of classes, got shape {array.shape}."
+        )
     check_simplex(array.reshape(-1), "tensor")
     ranks = _tuple_ranks(array.ndim, array.shape[0])
     return np.asarray(np.bincount(ranks.ravel(), weights=array.ravel()), dtype=np.float64)
 
 
-def nearest_realisable(distribution: ArrayLike, k: int, *, n_classes: int, tolerance: float = 1e-7) -> Realisation:
+def nearest_realisable(
+    distribution: ArrayLike, k: int, *, n_classes: int, tolerance: float = 1e-7
+) -> Realisation:
     """Find the mixture whose k-snapshots come nearest to a distribution over Y^(k), by linear programming.
 
-    Not every distribution over snapshots comes from a mixture: two labels that never agree do not. The
-    program min TV(distribution, sum_a w_a proj_k(a)) runs over atoms on a lattice; atoms that the dual
-    asks for are added until none improves the distance by more than `tolerance`.
+    Not every distribution over snapshots comes from a mixture: two labels that never agree do not.
+    The program min TV(distribution, sum_a w_a proj_k(a)) runs over atoms on a lattice; atoms that
+    the dual asks for are added until none improves the distance by more than `tolerance`.
 
     Parameters
     ----------
@@ -147,8 +153,8 @@ def nearest_realisable(distribution: ArrayLike, k: int, *, n_classes: int, toler
     Returns
     -------
     Realisation
-        The distance is an upper bound that is exact up to the search for atoms: a value of 0 (to rounding)
-        proves that the distribution is realisable.
+        The distance is an upper bound that is exact up to the search for atoms: a value of 0 (to
+        rounding) proves that the distribution is realisable.
 
     Examples
     --------
@@ -186,35 +192,49 @@ def _snapshot_likelihood(atoms: Array, snapshots: IntArray) -> Array:
     return Mixtures.from_points(atoms).snapshot_distribution(k)
 
 
-def _nearest_mixture(target: Array, atoms: Array, snapshots: IntArray) -> tuple[float, Array, Array]:
+def _nearest_mixture(
+    target: Array, atoms: Array, snapshots: IntArray
+) -> tuple[float, Array, Array]:
     """Solve min sum(excess) over weights with likelihood.T @ weights + excess >= target; TV is that sum."""
     likelihood = _snapshot_likelihood(atoms, snapshots)
-    likelihood[likelihood < _NEGLIGIBLE] = 0  # entries of 1e-100 upset the solver and change nothing
+    likelihood[likelihood < _NEGLIGIBLE] = (
+        0  # entries of 1e-100 upset the solver and change nothing
+    )
     n_atoms, size = likelihood.shape
     matrix = sparse.csr_array(np.hstack([-likelihood.T, -np.eye(size)]))
     total = sparse.csr_array(np.concatenate([np.ones(n_atoms), np.zeros(size)])[None])
     cost = np.concatenate([np.zeros(n_atoms), np.ones(size)])
-    for method in ("highs", "highs-ipm"):  # where nearly equal atoms stall the simplex method, interior points go on
-        result = linprog(cost, A_ub=matrix, b_ub=-target, A_eq=total, b_eq=[1.0], bounds=(0, None), method=method)
+    for method in (
+        "highs",
+        "highs-ipm",
+    ):  # where nearly equal atoms stall the simplex method, interior points go on
+        result = linprog(
+            cost, A_ub=matrix, b_ub=-target, A_eq=total, b_eq=[1.0], bounds=(0, None), method=method
+        )
         if result.status == 0:
             break
     else:
-        raise RuntimeError(f"The linear program for the nearest mixture was not solved: {result.message}")
-    weights, dual = np.asarray(result.x[:n_atoms]), -np.asarray(result.ineqlin.marginals)
+        raise RuntimeError(
+            f"The linear program for the nearest mixture was not solved: {result.message}"
+        )
+    weights = np.asarray(result.x[:n_atoms])
+    dual = -np.asarray(result.ineqlin.marginals)
     return max(float(result.fun), 0.0), np.maximum(weights, 0), dual
 
 
 def _useful_atoms(atoms: Array, snapshots: IntArray, dual: Array, tolerance: float) -> Array:
     """Climb from the atoms in use to larger dual value, sum_s dual(s) P(s | p); keep what gains enough.
 
-    P(s | p) has positive coefficients in p, and adding a constant to the dual changes the value by that
-    constant, so a shifted dual makes the Baum-Eagon growth transform p_j <- p_j dV/dp_j an ascent.
+    P(s | p) has positive coefficients in p, and adding a constant to the dual changes the value by
+    that constant, so a shifted dual makes the Baum-Eagon growth transform p_j <- p_j dV/dp_j an
+    ascent.
     """
     k = int(snapshots[0].sum())
     shifted = dual - dual.min() + 1e-9
     p: Array = 0.999 * atoms + 0.001 / atoms.shape[1]
     for _ in range(_CLIMBS):
-        growth: Array = (_snapshot_likelihood(p, snapshots) * shifted) @ snapshots / k  # p_j dV/dp_j / k
+        # p_j dV/dp_j / k
+        growth: Array = (_snapshot_likelihood(p, snapshots) * shifted) @ snapshots / k
         p = growth / growth.sum(axis=1, keepdims=True)
     gains = _snapshot_likelihood(p, snapshots) @ dual
     best = (_snapshot_likelihood(atoms, snapshots) @ dual).max()
@@ -247,5 +267,7 @@ def _check_distribution(distribution: ArrayLike, k: int, n_classes: int) -> Arra
 def _check_single(distribution: ArrayLike, k: int, n_classes: int) -> Array:
     array = _check_distribution(distribution, k, n_classes)
     if array.ndim != 1:
-        raise ValueError(f"`distribution` must be a single distribution, got shape {array.shape}. Pass one at a time.")
+        raise ValueError(
+            f"`distribution` must be a single distribution, got shape {array.shape}. Pass one at a time."
+        )
     return array

@@ -51,8 +51,8 @@ class CentralMoments(NamedTuple):
 def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
     """Estimate prod_j p_j^a_j for each item from all its labels, without bias.
 
-    The estimate is prod_j (s_j)_{a_j} / (n)_{|a|} with falling factorials and the item's own total n
-    (spec 1.8): the chance that |a| of its labels, drawn in order, show the pattern a.
+    The estimate is prod_j (s_j)_{a_j} / (n)_{|a|} with falling factorials and the item's own total
+    n (spec 1.8): the chance that |a| of its labels, drawn in order, show the pattern a.
 
     Parameters
     ----------
@@ -144,7 +144,9 @@ def binary_moments(counts: Any, order: int, *, weights: ArrayLike | None = None)
     [0.5, 0.0]
     """
     orders = np.arange(1, check_integer(order, "order", minimum=1) + 1)
-    return np.asarray(average_moments(counts, np.stack([0 * orders, orders], axis=-1), weights=weights))
+    return np.asarray(
+        average_moments(counts, np.stack([0 * orders, orders], axis=-1), weights=weights)
+    )
 
 
 def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments:
@@ -173,7 +175,9 @@ def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments
     values = np.empty_like(raw[..., 1:])
     for j in range(1, raw.shape[-1]):
         i = np.arange(j + 1)
-        values[..., j - 1] = (special.comb(j, i) * raw[..., : j + 1] * (-raw[..., 1:2]) ** (j - i)).sum(axis=-1)
+        values[..., j - 1] = (
+            special.comb(j, i) * raw[..., : j + 1] * (-raw[..., 1:2]) ** (j - i)
+        ).sum(axis=-1)
     even = values[..., 1::2]
     feasible: Any = (even >= -_ROUNDING).all(axis=-1)  # NumPy's stubs call a 0-d result a scalar
     if clip:
@@ -186,7 +190,10 @@ def snapshot_weights(moments: ArrayLike) -> Array:
     raw = np.append(1.0, check_array(moments, "moments", ndim=1))
     k = len(raw) - 1
     rest = np.arange(k + 1)
-    terms = [special.comb(k - i, rest[: k - i + 1]) * (-1.0) ** rest[: k - i + 1] @ raw[i:] for i in range(k + 1)]
+    terms = [
+        special.comb(k - i, rest[: k - i + 1]) * (-1.0) ** rest[: k - i + 1] @ raw[i:]
+        for i in range(k + 1)
+    ]
     return np.asarray(special.comb(k, rest) * terms)
 
 

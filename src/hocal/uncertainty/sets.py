@@ -52,9 +52,9 @@ class PredictionSets:
         return len(self.radius)
 
     def __repr__(self) -> str:
-        return (
-            f"PredictionSets({len(self)} items, mean mass {self.mass.mean():.3g}, mean radius {self.radius.mean():.3g})"
-        )
+        mass = f"mean mass {self.mass.mean():.3g}"
+        radius = f"mean radius {self.radius.mean():.3g}"
+        return f"PredictionSets({len(self)} items, {mass}, {radius})"
 
     def expand(self, delta: float) -> PredictionSets:
         """Return S_delta, the sets together with all points within `delta` of them in l1 distance."""
@@ -63,7 +63,9 @@ class PredictionSets:
 
     def contains(self, label_distributions: ArrayLike) -> NDArray[np.bool_]:
         """Say for each item whether a label distribution, (n_items, n_classes), lies in its set."""
-        points = check_simplex(label_distributions, "label_distributions", ndim=2, n_classes=self.centres.n_classes)
+        points = check_simplex(
+            label_distributions, "label_distributions", ndim=2, n_classes=self.centres.n_classes
+        )
         if len(points) != len(self):
             raise ValueError(
                 f"`label_distributions` must have one row for each of {len(self)} items, got {len(points)}."
@@ -71,11 +73,14 @@ class PredictionSets:
         return _distance_to_atoms(points, self.centres) <= self.radius + _ROUNDING
 
 
-def predict_set(mixtures: Mixtures, *, coverage: float = 0.9, shape: Shape = "atoms") -> PredictionSets:
+def predict_set(
+    mixtures: Mixtures, *, coverage: float = 0.9, shape: Shape = "atoms"
+) -> PredictionSets:
     """Return the smallest sets with at least the given mass under each mixture.
 
-    Expanded by delta, they hold the true label distribution with probability at least mass - epsilon / delta
-    when the mixtures are epsilon-calibrated (spec 1.17; see `hocal.guarantees.bounds`).
+    Expanded by delta, they hold the true label distribution with probability at least mass -
+    epsilon / delta when the mixtures are epsilon-calibrated (spec 1.17; see
+    `hocal.guarantees.bounds`).
 
     Parameters
     ----------
@@ -107,19 +112,23 @@ def predict_set(mixtures: Mixtures, *, coverage: float = 0.9, shape: Shape = "at
 
 def _heaviest_atoms(mixtures: Mixtures, wanted: float) -> PredictionSets:
     order, reached = _cumulate(mixtures, -mixtures.weights)
-    keep = reached - mixtures.weights[order] < wanted - _ROUNDING  # the atom that crosses the mark is kept
+    # the atom that crosses the mark is kept
+    keep = reached - mixtures.weights[order] < wanted - _ROUNDING
     owner = _owners(mixtures)[order[keep]]
     sizes = np.bincount(owner, minlength=mixtures.n_mixtures)
     weights = mixtures.weights[order[keep]]
     mass = np.where(sizes > 0, np.bincount(owner, weights, minlength=mixtures.n_mixtures), np.nan)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    centres = Mixtures._trusted(mixtures.points_at(order[keep]), weights / mass[owner], offsets, mixtures.index)
+    centres = Mixtures._trusted(
+        mixtures.points_at(order[keep]), weights / mass[owner], offsets, mixtures.index
+    )
     return PredictionSets(centres, np.zeros(len(mixtures)), mass[mixtures.index])
 
 
 def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
     stored = mixtures.stored()
-    centre, distance = stored.mean(), np.empty(len(mixtures.weights))
+    centre = stored.mean()
+    distance = np.empty(len(mixtures.weights))
     for block in stored.blocks(stored.index):
         row, atom, _ = stored.pairs(stored.index[block])
         distance[atom] = np.abs(stored.points_at(atom) - centre[block][row]).sum(axis=1)

@@ -1,7 +1,7 @@
 """Snapshots: the labels of an item as a vector of counts over the classes.
 
-A k-snapshot is a count vector that sums to k; Y^(k) is the set of all of them. Items may have different
-numbers of labels. Everything here is vectorised over items: the loops run over classes.
+A k-snapshot is a count vector that sums to k; Y^(k) is the set of all of them. Items may have
+different numbers of labels. Everything here is vectorised over items: the loops run over classes.
 """
 
 from __future__ import annotations
@@ -136,11 +136,16 @@ def rank_snapshots(counts: Any) -> IntArray:
     [0, 1, 2, 3, 4, 5]
     """
     checked = check_dense_counts(counts, minimum_total=0)
-    remaining, rank = checked.sum(axis=1), np.zeros(len(checked), dtype=np.int64)
+    remaining = checked.sum(axis=1)
+    rank = np.zeros(len(checked), dtype=np.int64)
     for j, later in enumerate(range(checked.shape[1] - 1, 0, -1)):
-        table = np.array([math.comb(r + later, later) for r in range(int(remaining.max()) + 1)], dtype=object)
+        table = np.array(
+            [math.comb(r + later, later) for r in range(int(remaining.max()) + 1)], dtype=object
+        )
         if table[-1] >= _CODE_LIMIT:
-            raise ValueError(f"`counts` must have a rank below 2**62, got {table[-1]} snapshots. Use fewer labels.")
+            raise ValueError(
+                f"`counts` must have a rank below 2**62, got {table[-1]} snapshots. Use fewer labels."
+            )
         sizes = table.astype(np.int64)
         # Snapshots with a smaller count here: a hockey-stick sum over that count.
         rank += sizes[remaining] - sizes[remaining - checked[:, j]]
@@ -176,7 +181,9 @@ def draw_labels(probabilities: ArrayLike, k: int, *, random_state: Any = None) -
     return check_random_state(random_state).multinomial(k, p / p.sum(axis=1, keepdims=True))
 
 
-def draw_snapshots(counts: Any, k: int, *, replace: bool = False, random_state: Any = None) -> IntArray:
+def draw_snapshots(
+    counts: Any, k: int, *, replace: bool = False, random_state: Any = None
+) -> IntArray:
     """Draw k of each item's labels at random.
 
     Parameters
@@ -206,7 +213,9 @@ def draw_snapshots(counts: Any, k: int, *, replace: bool = False, random_state: 
     generator = check_random_state(random_state)
     if replace:
         return generator.multinomial(k, checked / checked.sum(axis=1, keepdims=True))
-    others, wanted, drawn = checked.sum(axis=1), np.full(len(checked), k), np.empty_like(checked)
+    others = checked.sum(axis=1)
+    wanted = np.full(len(checked), k)
+    drawn = np.empty_like(checked)
     for j in range(checked.shape[1]):
         others = others - checked[:, j]
         drawn[:, j] = generator.hypergeometric(checked[:, j], others, wanted)
@@ -217,8 +226,8 @@ def draw_snapshots(counts: Any, k: int, *, replace: bool = False, random_state: 
 def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnapshots:
     """Thin each item to k labels exactly: every k-snapshot its labels contain, with its probability.
 
-    The probability of s' given s with n labels is prod_j C(s_j, s'_j) / C(n, k) (spec 1.3), so an item
-    counts with its whole distribution instead of one random draw: same mean, less variance.
+    The probability of s' given s with n labels is prod_j C(s_j, s'_j) / C(n, k) (spec 1.3), so an
+    item counts with its whole distribution instead of one random draw: same mean, less variance.
 
     Parameters
     ----------
@@ -245,10 +254,14 @@ def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnap
     max_size = check_integer(max_size, "max_size", minimum=1)
     checked = check_dense_counts(counts, minimum_total=k)
     # Only classes with labels matter: move them to the front, in order, and forget the others.
-    order = np.argsort(checked == 0, axis=1, kind="stable")[:, : int((checked > 0).sum(axis=1).max())]
+    order = np.argsort(checked == 0, axis=1, kind="stable")[
+        :, : int((checked > 0).sum(axis=1).max())
+    ]
     present = np.take_along_axis(checked, order, axis=1)
     items, kept = _bounded_compositions(present, k, max_size)
-    ways = _log_choose(present[items], kept).sum(axis=1) - _log_choose(checked.sum(axis=1), k)[items]
+    ways = (
+        _log_choose(present[items], kept).sum(axis=1) - _log_choose(checked.sum(axis=1), k)[items]
+    )
     snapshots = np.zeros((len(items), checked.shape[1]), dtype=np.int64)
     np.put_along_axis(snapshots, order[items], kept, axis=1)
     return SubSnapshots(items, snapshots, np.exp(ways))
@@ -257,9 +270,9 @@ def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnap
 def compress(counts: Any) -> Compressed:
     """Return the distinct rows of a count matrix with their multiplicities.
 
-    Rows are turned into integers whose order is the lexicographic order of the rows, which sorts many
-    times faster than the rows themselves. Where the integers would overflow, they are replaced by their
-    ranks and the encoding goes on, so the result is exact for any number of classes.
+    Rows are turned into integers whose order is the lexicographic order of the rows, which sorts
+    many times faster than the rows themselves. Where the integers would overflow, they are replaced
+    by their ranks and the encoding goes on, so the result is exact for any number of classes.
 
     Parameters
     ----------
@@ -305,13 +318,19 @@ def log_multiplicity(counts: ArrayLike) -> Array:
     3.0
     """
     array = check_whole(counts, "counts")
-    return np.asarray(special.gammaln(array.sum(axis=-1) + 1) - special.gammaln(array + 1).sum(axis=-1))
+    return np.asarray(
+        special.gammaln(array.sum(axis=-1) + 1) - special.gammaln(array + 1).sum(axis=-1)
+    )
 
 
-def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[NDArray[np.intp], IntArray]:
+def _bounded_compositions(
+    bounds: IntArray, k: int, max_size: int
+) -> tuple[NDArray[np.intp], IntArray]:
     """List all count vectors with sum k below each row of `bounds`, by extending them class by class."""
-    rows, chosen = np.arange(len(bounds)), np.empty((len(bounds), 0), dtype=np.int64)
-    left, later = np.full(len(bounds), k), bounds.sum(axis=1)
+    rows = np.arange(len(bounds))
+    chosen = np.empty((len(bounds), 0), dtype=np.int64)
+    left = np.full(len(bounds), k)
+    later = bounds.sum(axis=1)
     for j in range(bounds.shape[1]):
         later = later - bounds[:, j]  # labels available in the classes that follow
         low = np.maximum(left - later[rows], 0)
@@ -324,14 +343,16 @@ def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[NDAr
         parent = np.repeat(np.arange(len(rows)), choices)
         offset = np.arange(len(parent)) - np.repeat(np.cumsum(choices) - choices, choices)
         column = low[parent] + offset
-        rows, chosen = rows[parent], np.concatenate([chosen[parent], column[:, None]], axis=1)
+        rows = rows[parent]
+        chosen = np.concatenate([chosen[parent], column[:, None]], axis=1)
         left = left[parent] - column
     return rows, chosen
 
 
 def _encode(matrix: IntArray) -> IntArray:
     """Return integers that order like the rows of a non-negative matrix."""
-    codes, span = np.zeros(len(matrix), dtype=np.int64), 1
+    codes = np.zeros(len(matrix), dtype=np.int64)
+    span = 1
     for column, largest in zip(matrix.T, matrix.max(axis=0).tolist(), strict=True):
         if span * (largest + 1) >= _CODE_LIMIT:
             distinct, codes = np.unique(codes, return_inverse=True)
@@ -344,7 +365,9 @@ def _encode(matrix: IntArray) -> IntArray:
 def _group(codes: IntArray) -> tuple[NDArray[np.intp], NDArray[np.intp], IntArray]:
     """Return where each distinct code comes first, the rank of every code, and how often each occurs."""
     if int(codes.max(initial=0)) > 4 * len(codes):
-        _, first, inverse, counts = np.unique(codes, return_index=True, return_inverse=True, return_counts=True)
+        _, first, inverse, counts = np.unique(
+            codes, return_index=True, return_inverse=True, return_counts=True
+        )
         return first, inverse, counts.astype(np.int64)
     tally = np.bincount(codes)  # few possible codes: counting takes a fifth of the time of sorting
     seen = tally > 0
@@ -359,9 +382,12 @@ def _padded_entries(matrix: sparse.csr_array) -> IntArray:
     place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)
     entries = np.zeros((len(lengths), max(int(lengths.max()), 1), 2), dtype=np.int64)
-    entries[row, place, 0], entries[row, place, 1] = matrix.indices + 1, matrix.data
+    entries[row, place, 0] = matrix.indices + 1
+    entries[row, place, 1] = matrix.data
     return entries.reshape(len(lengths), -1)
 
 
 def _log_choose(n: NDArray[Any], r: Any) -> Array:
-    return np.asarray(special.gammaln(n + 1) - special.gammaln(np.asarray(r) + 1) - special.gammaln(n - r + 1))
+    return np.asarray(
+        special.gammaln(n + 1) - special.gammaln(np.asarray(r) + 1) - special.gammaln(n - r + 1)
+    )

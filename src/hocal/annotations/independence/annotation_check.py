@@ -52,23 +52,28 @@ class AnnotatorEffects(NamedTuple):
     n_informative : ndarray
         Those among them on which labels differ; only these tell annotators apart.
     distance : ndarray
-        Total variation between their labels and the other labels of the same items; chance makes it positive.
+        Total variation between their labels and the other labels of the same items; chance makes it
+        positive.
     overused, underused : tuple
-        The class they use most, and least, compared with the others; None without informative items.
+        The class they use most, and least, compared with the others; None without informative
+        items.
     overuse, underuse : ndarray
-        By how much: share of that class in their labels less its share in the other labels of the same items.
+        By how much: share of that class in their labels less its share in the other labels of the
+        same items.
     dissent, expected_dissent : ndarray
-        On informative items, how often their label is not a most frequent one of the item, and how often a
-        random label of these items is not.
+        On informative items, how often their label is not a most frequent one of the item, and how
+        often a random label of these items is not.
     p_value : ndarray
-        Exact test of all this given the items; NaN where nothing can be tested. Valid with any number of labels.
+        Exact test of all this given the items; NaN where nothing can be tested. Valid with any
+        number of labels.
     p_value_holm : ndarray
         Adjusted for all annotators: below alpha, a difference is real with family-wise error alpha.
     p_value_fdr : ndarray
-        Adjusted by Benjamini and Hochberg: a list to look at, of which a share of about alpha is innocent.
+        Adjusted by Benjamini and Hochberg: a list to look at, of which a share of about alpha is
+        innocent.
     drift : ndarray
-        Total variation between the first and second half of their judgements, compared with the other labels of
-        the items; NaN without time or with fewer than four informative items.
+        Total variation between the first and second half of their judgements, compared with the
+        other labels of the items; NaN without time or with fewer than four informative items.
     drift_p_value : ndarray
         Permutation p-value of the drift, adjusted for all annotators.
     """
@@ -96,12 +101,13 @@ class OrderEffects(NamedTuple):
     Attributes
     ----------
     agreement, expected_agreement : float
-        Share of labels equal to the previous label of the same item, and the same if order does not matter; on
-        items on which labels differ.
+        Share of labels equal to the previous label of the same item, and the same if order does not
+        matter; on items on which labels differ.
     agreement_p_value : float
         Two-sided, by permutation within items; exact.
     shift : tuple of float
-        For each class, its share in the later half of the items' labels less that in the earlier half.
+        For each class, its share in the later half of the items' labels less that in the earlier
+        half.
     shift_p_value : float
         By permutation within items; exact.
     drift_ratio : float
@@ -109,7 +115,8 @@ class OrderEffects(NamedTuple):
     drift_p_value : float
         By permutation within annotators; exact if the order in which they met items is arbitrary.
     n_ties : int
-        Judgements given at the same time as another one of the same item; their order is taken at random.
+        Judgements given at the same time as another one of the same item; their order is taken at
+        random.
     """
 
     agreement: float
@@ -126,7 +133,8 @@ class OrderEffects(NamedTuple):
 class AnnotationCheck:
     """What a table of judgements tells about the independence of its labels.
 
-    Tests can find dependence; they can never prove independence. NaN marks what could not be tested.
+    Tests can find dependence; they can never prove independence. NaN marks what could not be
+    tested.
 
     Attributes
     ----------
@@ -141,11 +149,13 @@ class AnnotationCheck:
     busiest_share : float
         Share of the judgements that the busiest tenth of the annotators gave.
     n_effective_annotators : float
-        Annotators of equal activity among whom two random judgements would be by the same person as often.
+        Annotators of equal activity among whom two random judgements would be by the same person as
+        often.
     repeats : Repeats
         Annotators who judged an item twice; the rest of the check uses one judgement of each pair.
     class_use, dissent : Spread
-        Whether annotators differ in the classes they use and in how often they leave the most frequent label.
+        Whether annotators differ in the classes they use and in how often they leave the most
+        frequent label.
     annotators : AnnotatorEffects
         The same for each annotator.
     order : OrderEffects or None
@@ -218,13 +228,19 @@ class AnnotationCheck:
                 )
             ),
             f"The busiest tenth of the annotators gave {self.busiest_share:.0%} of the judgements.",
-            *([f"{self.n_missing} rows with missing values were left out."] if self.n_missing else []),
+            *(
+                [f"{self.n_missing} rows with missing values were left out."]
+                if self.n_missing
+                else []
+            ),
             "",
             *self._annotator_lines(),
             "",
         ]
         for finding in self.findings:
-            text = f"[{finding.severity}] {finding.topic}: {finding.message} {finding.action}".strip()
+            text = (
+                f"[{finding.severity}] {finding.topic}: {finding.message} {finding.action}".strip()
+            )
             lines += textwrap.wrap(text, _WIDTH, subsequent_indent="    ")
         lines.append("Tests can find dependence; they can never prove independence.")
         return "\n".join(lines)
@@ -233,14 +249,18 @@ class AnnotationCheck:
         """Show the annotators with the smallest p-values, the busiest first among equals."""
         who = self.annotators
         ranked = np.lexsort((-who.n_items, np.nan_to_num(who.p_value, nan=2.0)))[:_SHOWN]
-        lines = [f"{'annotator':<17}{'split':>6}{'dissent':>9}{'expected':>9}  {'overused':<18}{'p':>9}{'Holm':>9}"]
+        lines = [
+            f"{'annotator':<17}{'split':>6}{'dissent':>9}{'expected':>9}  {'overused':<18}{'p':>9}{'Holm':>9}"
+        ]
         for i in ranked[~np.isnan(who.p_value[ranked])]:
             over = f"{_cut(who.overused[i], 10)} {who.overuse[i]:+.2f}"
             lines.append(
                 f"{_cut(who.annotator[i], 16):<17}{who.n_informative[i]:>6}{who.dissent[i]:>9.2f}"
                 f"{who.expected_dissent[i]:>9.2f}  {over:<18}{who.p_value[i]:>9.2g}{who.p_value_holm[i]:>9.2g}"
             )
-        lines.append("split: items on which labels differ; dissent and expected are shares of them.")
+        lines.append(
+            "split: items on which labels differ; dissent and expected are shares of them."
+        )
         return lines if len(lines) > 2 else ["No annotator could be compared with others."]
 
 

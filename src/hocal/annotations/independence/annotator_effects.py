@@ -20,9 +20,9 @@ Integers = NDArray[np.int64]
 def annotator_p_values(layout: Layout) -> Array:
     """Test each annotator: how often they use each class, and how often they dissent; NaN where nothing can be tested.
 
-    Given the items, each such count is a sum of independent coins, whose two-sided tail is exact. The
-    smallest p-value of an annotator is multiplied by the number of their counts. It stays valid, if
-    conservative, for an annotator with a single judgement.
+    Given the items, each such count is a sum of independent coins, whose two-sided tail is exact.
+    The smallest p-value of an annotator is multiplied by the number of their counts. It stays
+    valid, if conservative, for an annotator with a single judgement.
     """
     groups = np.bincount(layout.row_group[layout.own_row], minlength=len(layout.group_annotator))
     use = poisson_binomial_tails(layout.row_probability, layout.row_group, groups).two_sided
@@ -34,7 +34,9 @@ def annotator_p_values(layout: Layout) -> Array:
     annotators, number = np.unique(layout.annotator[split], return_inverse=True)
     if len(annotators):
         observed = np.bincount(number, layout.dissent[split]).astype(np.int64)
-        dissent = poisson_binomial_tails(layout.dissent_probability[split], number, observed).two_sided
+        dissent = poisson_binomial_tails(
+            layout.dissent_probability[split], number, observed
+        ).two_sided
         smallest[annotators] = np.minimum(smallest[annotators], dissent)
         tests[annotators] += 1
     return np.where(tests > 0, np.minimum(1.0, smallest * np.maximum(tests, 1)), np.nan)
@@ -46,14 +48,17 @@ class Preference(NamedTuple):
     Attributes
     ----------
     overused, underused : ndarray of shape (n_annotators,)
-        The class with the largest and the smallest difference, -1 without items on which labels differ.
+        The class with the largest and the smallest difference, -1 without items on which labels
+        differ.
     overuse, underuse : ndarray of shape (n_annotators,)
-        That difference: share of the class in the annotator's labels less its share in the other labels.
+        That difference: share of the class in the annotator's labels less its share in the other
+        labels.
     distance : ndarray of shape (n_annotators,)
-        Total variation between the two, half the sum of absolute differences; chance alone makes it positive.
+        Total variation between the two, half the sum of absolute differences; chance alone makes it
+        positive.
     dissent, expected_dissent : ndarray of shape (n_annotators,)
-        Share of their judgements, where labels differ, that are not a most frequent label of the item, and the
-        share of such labels among all labels of these items. NaN without such items.
+        Share of their judgements, where labels differ, that are not a most frequent label of the
+        item, and the share of such labels among all labels of these items. NaN without such items.
     """
 
     overused: Integers
@@ -72,8 +77,12 @@ def preferences(layout: Layout, n_compared: Integers) -> Preference:
     n_informative = np.bincount(layout.annotator, minlength=layout.n_annotators)
     with np.errstate(invalid="ignore"):  # 0 / 0 without informative items
         dissent = add_up(layout.annotator, layout.dissent, layout.n_annotators) / n_informative
-        expected = add_up(layout.annotator, layout.dissent_probability, layout.n_annotators) / n_informative
-    over, under = _extreme(layout, difference), _extreme(layout, -difference)
+        expected = (
+            add_up(layout.annotator, layout.dissent_probability, layout.n_annotators)
+            / n_informative
+        )
+    over = _extreme(layout, difference)
+    under = _extreme(layout, -difference)
     return Preference(
         overused=over[0],
         underused=under[0],
@@ -90,7 +99,8 @@ def _extreme(layout: Layout, difference: Array) -> tuple[Integers, Array]:
     ranked = np.lexsort((difference, layout.group_annotator))
     last = np.flatnonzero(np.diff(layout.group_annotator[ranked], append=-1))
     chosen = ranked[last]
-    classes, values = np.full(layout.n_annotators, -1), np.zeros(layout.n_annotators)
+    classes = np.full(layout.n_annotators, -1)
+    values = np.zeros(layout.n_annotators)
     classes[layout.group_annotator[chosen]] = layout.group_label[chosen]
     values[layout.group_annotator[chosen]] = difference[chosen]
     return classes, values
@@ -98,7 +108,8 @@ def _extreme(layout: Layout, difference: Array) -> tuple[Integers, Array]:
 
 def adjust_holm(p_values: Array) -> Array:
     """Adjust p-values so that those below alpha have a family-wise error of alpha (Holm); NaN is no test."""
-    result, tested = p_values.copy(), np.flatnonzero(~np.isnan(p_values))
+    result = p_values.copy()
+    tested = np.flatnonzero(~np.isnan(p_values))
     order = tested[np.argsort(p_values[tested], kind="stable")]
     steps = p_values[order] * np.arange(len(order), 0, -1)
     result[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
@@ -107,7 +118,8 @@ def adjust_holm(p_values: Array) -> Array:
 
 def adjust_fdr(p_values: Array) -> Array:
     """Adjust p-values so that those below alpha have a false discovery rate of alpha (Benjamini and Hochberg)."""
-    result, tested = p_values.copy(), ~np.isnan(p_values)
+    result = p_values.copy()
+    tested = ~np.isnan(p_values)
     if tested.any():
         result[tested] = false_discovery_control(p_values[tested])
     return result

@@ -21,20 +21,24 @@ class DesignEffect(NamedTuple):
     Attributes
     ----------
     disagreement : float
-        Mean over items of the share of pairs of labels that differ: the unbiased Brier aleatoric uncertainty.
+        Mean over items of the share of pairs of labels that differ: the unbiased Brier aleatoric
+        uncertainty.
     standard_error : float
         Its standard error with annotators as a second source of chance.
     independent_standard_error : float
         Its standard error if items were independent.
     design_effect : float
-        Ratio of the two variances. Estimated, so it may fall below 1 by chance; NaN without items that can tell.
+        Ratio of the two variances. Estimated, so it may fall below 1 by chance; NaN without items
+        that can tell.
     widening : float
-        Factor for the width of an interval that takes items as independent, sqrt(design_effect); at least 1.
+        Factor for the width of an interval that takes items as independent, sqrt(design_effect); at
+        least 1.
     p_value : float
-        Permutation p-value of annotators raising or lowering disagreement alike on all their items: above alpha,
-        the design effect may be chance.
+        Permutation p-value of annotators raising or lowering disagreement alike on all their items:
+        above alpha, the design effect may be chance.
     n_items : int
-        Items it was measured on, those with three labels or more: of two labels that differ, neither is the odd one.
+        Items it was measured on, those with three labels or more: of two labels that differ,
+        neither is the odd one.
     n_effective_items : float
         Independent items that would tell as much; at most `n_items`.
     """
@@ -49,12 +53,14 @@ class DesignEffect(NamedTuple):
     n_effective_items: float
 
 
-def design_effect(item: Integers, annotator: Integers, layout: Layout, p_value: float) -> DesignEffect:
+def design_effect(
+    item: Integers, annotator: Integers, layout: Layout, p_value: float
+) -> DesignEffect:
     """Compare the variance of mean pairwise disagreement with that of independent items.
 
-    An annotator's influence on an item is what leaving them out does to its disagreement. Products of their
-    influences on two different items estimate the covariance of these items: without bias when the items share
-    one annotator, and when the same panel judges all items.
+    An annotator's influence on an item is what leaving them out does to its disagreement. Products
+    of their influences on two different items estimate the covariance of these items: without bias
+    when the items share one annotator, and when the same panel judges all items.
 
     Parameters
     ----------
@@ -73,11 +79,14 @@ def design_effect(item: Integers, annotator: Integers, layout: Layout, p_value: 
     scatter = float(disagreement.var(ddof=1)) if n_items > 1 else 0.0
     if scatter == 0:
         return DesignEffect(mean, np.nan, np.nan, np.nan, np.nan, p_value, n_items, np.nan)
-    sums, influence = add_up(layout.annotator, layout.influence, layout.n_annotators), layout.influence
+    sums = add_up(layout.annotator, layout.influence, layout.n_annotators)
+    influence = layout.influence
     n_annotators = len(np.unique(annotator[totals[item] >= 3]))
-    # The factor is that of a jackknife over annotators; it makes the estimate unbiased for a fixed panel.
+    # The factor is that of a jackknife over annotators; it makes the estimate unbiased for a fixed
+    # panel.
     shared = (n_annotators - 1) / n_annotators * float(sums @ sums - influence @ influence)
-    effect, error = 1 + shared / (scatter * n_items), math.sqrt(scatter / n_items)
+    effect = 1 + shared / (scatter * n_items)
+    error = math.sqrt(scatter / n_items)
     return DesignEffect(
         disagreement=mean,
         standard_error=error * math.sqrt(max(effect, 0.0)),

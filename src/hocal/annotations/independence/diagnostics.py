@@ -10,8 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocal._base.validation import check_fraction, check_integer, check_random_state
-from hocal.annotations.independence.annotation_check import AnnotationCheck, AnnotatorEffects, OrderEffects, Summary
-from hocal.annotations.independence.annotator_effects import adjust_fdr, adjust_holm, annotator_p_values, preferences
+from hocal.annotations.independence.annotation_check import (
+    AnnotationCheck,
+    AnnotatorEffects,
+    OrderEffects,
+    Summary,
+)
+from hocal.annotations.independence.annotator_effects import (
+    adjust_fdr,
+    adjust_holm,
+    annotator_p_values,
+    preferences,
+)
 from hocal.annotations.independence.design_effect import DesignEffect, design_effect
 from hocal.annotations.independence.exchangeability import (
     Drift,
@@ -53,16 +63,17 @@ def check_annotations(
 ) -> AnnotationCheck:
     """Check whether annotations meet the assumptions of the guarantees: independent labels, independent items.
 
-    If labels of an item are independent given the item, then, given all its labels, each annotator holds one of
-    them at random. So an annotator's count of a class is a sum of independent coins whose biases are the
-    shares of the class in the items' labels, and its tail is exact with any number of labels and items.
-    Overall tests deal the labels of each item to its annotators at random again and again.
+    If labels of an item are independent given the item, then, given all its labels, each annotator
+    holds one of them at random. So an annotator's count of a class is a sum of independent coins
+    whose biases are the shares of the class in the items' labels, and its tail is exact with any
+    number of labels and items. Overall tests deal the labels of each item to its annotators at
+    random again and again.
 
     Parameters
     ----------
     table : dataframe
-        A row a judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table or a DuckDB
-        relation. The named columns are brought into memory.
+        A row a judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table or a
+        DuckDB relation. The named columns are brought into memory.
     item, label, annotator : str
         Columns that tell what was judged, how, and by whom.
     time : str, optional
@@ -74,7 +85,8 @@ def check_annotations(
     alpha : float, default=0.05
         Error rate of each finding: the probability of a warning where nothing is wrong.
     n_resamples : int, default=199
-        Random deals of the overall tests; the smallest possible p-value of these is 1 / (n_resamples + 1).
+        Random deals of the overall tests; the smallest possible p-value of these is 1 /
+        (n_resamples + 1).
     random_state : int, Generator or None
         Seed or source of randomness.
 
@@ -104,7 +116,13 @@ def check_annotations(
     n_deals = check_integer(n_resamples, "n_resamples", minimum=1)
     generator = check_random_state(random_state)
     everything = read_votes(
-        table, item=item, label=label, annotator=annotator, time=time, classes=classes, missing=missing
+        table,
+        item=item,
+        label=label,
+        annotator=annotator,
+        time=time,
+        classes=classes,
+        missing=missing,
     )
     votes, repeats = set_repeats_aside(everything, generator)
     tests = _run_tests(votes, n_deals, generator)
@@ -135,18 +153,26 @@ class _Tests(NamedTuple):
 
 
 def _run_tests(votes: Votes, n_deals: int, generator: np.random.Generator) -> _Tests:
-    n_annotators, n_classes = len(votes.annotators), len(votes.classes)
-    layout = lay_out(votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes)
+    n_annotators = len(votes.annotators)
+    n_classes = len(votes.classes)
+    layout = lay_out(
+        votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes
+    )
     within = compare_within_items(layout, n_resamples=n_deals, generator=generator)
-    drift, order = None, None
+    drift = None
+    order = None
     if votes.time is not None:
-        drift = compare_halves(layout, votes.time[layout.place], n_resamples=n_deals, generator=generator)
+        drift = compare_halves(
+            layout, votes.time[layout.place], n_resamples=n_deals, generator=generator
+        )
         order = _order(within, drift, votes)
     sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
     return _Tests(within, drift, order, _effects(votes, layout, drift), sharing)
 
 
-def _tell(tests: _Tests, votes: Votes, repeats: Repeats, panel_size: int | None, alpha: float) -> tuple[Finding, ...]:
+def _tell(
+    tests: _Tests, votes: Votes, repeats: Repeats, panel_size: int | None, alpha: float
+) -> tuple[Finding, ...]:
     """Say in words what the tests found."""
     n_single = int(np.count_nonzero(np.bincount(votes.item) < 2))
     return (
@@ -197,7 +223,8 @@ def _effects(votes: Votes, layout: Layout, drift: Drift | None) -> AnnotatorEffe
     n_annotators = len(votes.annotators)
     compared = np.bincount(votes.item)[votes.item] > 1
     preference = preferences(layout, np.bincount(votes.annotator[compared], minlength=n_annotators))
-    p_values, nothing = annotator_p_values(layout), np.full(n_annotators, np.nan)
+    p_values = annotator_p_values(layout)
+    nothing = np.full(n_annotators, np.nan)
     return AnnotatorEffects(
         annotator=votes.annotators,
         n_items=np.bincount(votes.annotator),

@@ -1,8 +1,8 @@
 """Test whether the labels of an item could be dealt to its annotators in any order: no matter who gave which, or when.
 
-Given an item's labels, independent labels are exchangeable: each annotator holds one of them at random. All tests
-here condition on the items' labels, so they hold for any items, any number of labels and any number of annotators.
-Items whose labels all agree say nothing and are left out.
+Given an item's labels, independent labels are exchangeable: each annotator holds one of them at
+random. All tests here condition on the items' labels, so they hold for any items, any number of
+labels and any number of annotators. Items whose labels all agree say nothing and are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Drift", "Layout", "Spread", "WithinItems", "add_up", "compare_halves", "compare_within_items", "lay_out"]
+__all__ = [
+    "Drift",
+    "Layout",
+    "Spread",
+    "WithinItems",
+    "add_up",
+    "compare_halves",
+    "compare_within_items",
+    "lay_out",
+]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,7 +35,8 @@ _FEWEST_FOR_DRIFT = 4  # informative judgements: two in each half
 class Layout:
     """Judgements of the items on which labels differ, in the order given.
 
-    A judgement has a row for each class that occurs in its item; a group is the rows of one annotator and class.
+    A judgement has a row for each class that occurs in its item; a group is the rows of one
+    annotator and class.
 
     Attributes
     ----------
@@ -37,7 +47,8 @@ class Layout:
     size : ndarray of shape (n_judgements,)
         Labels of the item.
     dissent, dissent_probability : ndarray of shape (n_judgements,)
-        Whether the label is not a most frequent one of its item, and the share of such labels in the item.
+        Whether the label is not a most frequent one of its item, and the share of such labels in
+        the item.
     slot, first_row : ndarray of shape (n_judgements,)
         Place of the label among the item's classes, and where the judgement's rows begin.
     row_judgement, row_group, row_probability : ndarray of shape (n_rows,)
@@ -85,8 +96,8 @@ class Layout:
     def influence(self) -> Array:
         """How much leaving a judgement out lowers its item's mean pairwise disagreement; 0 where two labels are all.
 
-        With d the share of the item's other labels that differ from the judgement's, u the mean of d over the item
-        and n its labels, this is 2 (d - u) / (n - 2).
+        With d the share of the item's other labels that differ from the judgement's, u the mean of
+        d over the item and n its labels, this is 2 (d - u) / (n - 2).
         """
         differs = self.size * (1 - self.row_probability[self.own_row]) / (self.size - 1)
         mean = add_up(self.item, differs / self.size, int(self.item.max(initial=-1)) + 1)[self.item]
@@ -98,19 +109,28 @@ def add_up(groups: Integers, values: NDArray[Any], n_groups: int) -> Array:
     return np.asarray(np.bincount(groups, weights=values, minlength=n_groups), dtype=np.float64)
 
 
-def lay_out(item: Integers, annotator: Integers, label: Integers, *, n_annotators: int, n_classes: int) -> Layout:
+def lay_out(
+    item: Integers, annotator: Integers, label: Integers, *, n_annotators: int, n_classes: int
+) -> Layout:
     """Lay out the judgements of items on which labels differ; the order of judgements is kept."""
-    kinds, kind, counts = np.unique(item * n_classes + label, return_inverse=True, return_counts=True)
+    kinds, kind, counts = np.unique(
+        item * n_classes + label, return_inverse=True, return_counts=True
+    )
     kind_item = kinds // n_classes
-    totals, distinct = np.bincount(item), np.bincount(kind_item)
+    totals = np.bincount(item)
+    distinct = np.bincount(kind_item)
     first_kind = np.cumsum(distinct) - distinct
     most, frequent = _most_frequent(kind_item, counts)
     kept = np.flatnonzero(distinct[item] > 1)
     dissent = counts[kind[kept]] < most[item[kept]]
     slot = kind[kept] - first_kind[item[kept]]
-    item, annotator, label = item[kept], annotator[kept], label[kept]
+    item = item[kept]
+    annotator = annotator[kept]
+    label = label[kept]
     first_row, row_judgement, row_kind = _ranges(first_kind[item], distinct[item])
-    keys, row_group = np.unique(annotator[row_judgement] * n_classes + kinds[row_kind] % n_classes, return_inverse=True)
+    keys, row_group = np.unique(
+        annotator[row_judgement] * n_classes + kinds[row_kind] % n_classes, return_inverse=True
+    )
     return Layout(
         place=kept,
         item=item,
@@ -151,8 +171,9 @@ class Spread(NamedTuple):
     Attributes
     ----------
     ratio : float
-        Squared deviations of annotators' counts from what their items imply, over their expectation under
-        exchangeability: 1 on average when it does not matter who labels; NaN where labels never differ.
+        Squared deviations of annotators' counts from what their items imply, over their expectation
+        under exchangeability: 1 on average when it does not matter who labels; NaN where labels
+        never differ.
     p_value : float
         Permutation p-value of a ratio as large; exact for any sample size.
     """
@@ -181,8 +202,8 @@ class WithinItems(NamedTuple):
     shift_p_value : float
         Permutation p-value of the sum of squared shifts.
     sharing_p_value : float
-        Permutation p-value of annotators raising or lowering disagreement alike on all their items; NaN where no
-        annotator has an influence on it, as with two labels an item.
+        Permutation p-value of annotators raising or lowering disagreement alike on all their items;
+        NaN where no annotator has an influence on it, as with two labels an item.
     """
 
     class_use: Spread
@@ -195,17 +216,32 @@ class WithinItems(NamedTuple):
     sharing_p_value: float
 
 
-def compare_within_items(layout: Layout, *, n_resamples: int, generator: np.random.Generator) -> WithinItems:
+def compare_within_items(
+    layout: Layout, *, n_resamples: int, generator: np.random.Generator
+) -> WithinItems:
     """Compare annotators, and the order of labels, with random deals of each item's labels to its annotators.
 
-    The judgements of an item must be in the order of their time for the results about order to have a meaning.
+    The judgements of an item must be in the order of their time for the results about order to have
+    a meaning.
     """
     if not len(layout):
         nothing = Spread(np.nan, np.nan)
-        return WithinItems(nothing, nothing, np.nan, np.nan, np.nan, np.full(layout.n_classes, np.nan), np.nan, np.nan)
-    statistics, side = _Statistics(layout), _halves(layout.item)
+        return WithinItems(
+            nothing,
+            nothing,
+            np.nan,
+            np.nan,
+            np.nan,
+            np.full(layout.n_classes, np.nan),
+            np.nan,
+            np.nan,
+        )
+    statistics = _Statistics(layout)
+    side = _halves(layout.item)
     observed = statistics(np.arange(len(layout)), side)
-    null = np.array([statistics(order, side) for order in _deals(layout.item, n_resamples, generator)])
+    null = np.array(
+        [statistics(order, side) for order in _deals(layout.item, n_resamples, generator)]
+    )
     use, dissent, agreement, shift, sharing = _p_values(observed, null)
     fewer = _p_values(-observed, -null)[2]
     label_shift = add_up(layout.label, side, layout.n_classes) / np.count_nonzero(side > 0)
@@ -226,28 +262,43 @@ class _Statistics:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.expected_use = add_up(layout.row_group, layout.row_probability, len(layout.group_annotator))
+        self.expected_use = add_up(
+            layout.row_group, layout.row_probability, len(layout.group_annotator)
+        )
         self.use_variance = float(layout.row_probability @ (1 - layout.row_probability))
-        self.expected_dissent = add_up(layout.annotator, layout.dissent_probability, layout.n_annotators)
+        self.expected_dissent = add_up(
+            layout.annotator, layout.dissent_probability, layout.n_annotators
+        )
         self.dissent_variance = float(layout.dissent_probability @ (1 - layout.dissent_probability))
         self.influence = layout.influence
         self.follows = layout.item[1:] == layout.item[:-1]
-        same = layout.row_probability[layout.own_row] * layout.size - 1  # other labels equal to one's own
-        # An item's n - 1 neighbouring pairs each agree with probability sum over its labels of same / (n (n - 1)).
+        # other labels equal to one's own
+        same = layout.row_probability[layout.own_row] * layout.size - 1
+        # An item's n - 1 neighbouring pairs each agree with probability sum over its labels of same
+        # / (n (n - 1)).
         self.expected_agreement = float((same / layout.size).sum() / np.count_nonzero(self.follows))
 
     def __call__(self, order: Integers, side: Array) -> Array:
         layout = self.layout
         group = layout.row_group[layout.first_row + layout.slot[order]]
         use = np.bincount(group, minlength=len(self.expected_use)) - self.expected_use
-        dissent = add_up(layout.annotator, layout.dissent[order], layout.n_annotators) - self.expected_dissent
+        dissent = (
+            add_up(layout.annotator, layout.dissent[order], layout.n_annotators)
+            - self.expected_dissent
+        )
         label = layout.label[order]
-        agreement = np.count_nonzero((label[1:] == label[:-1]) & self.follows) / np.count_nonzero(self.follows)
+        agreement = np.count_nonzero((label[1:] == label[:-1]) & self.follows) / np.count_nonzero(
+            self.follows
+        )
         shift = add_up(label, side, layout.n_classes)
         sharing = add_up(layout.annotator, self.influence[order], layout.n_annotators)
-        with np.errstate(invalid="ignore"):  # dissent is impossible where all classes are equally frequent
+        with np.errstate(
+            invalid="ignore"
+        ):  # dissent is impossible where all classes are equally frequent
             ratio = np.float64(dissent @ dissent) / self.dissent_variance
-        return np.array([use @ use / self.use_variance, ratio, agreement, shift @ shift, sharing @ sharing])
+        return np.array(
+            [use @ use / self.use_variance, ratio, agreement, shift @ shift, sharing @ sharing]
+        )
 
 
 class Drift(NamedTuple):
@@ -260,10 +311,11 @@ class Drift(NamedTuple):
     p_value : float
         Permutation p-value of the ratio.
     change : ndarray of shape (n_annotators,)
-        Total variation between the halves, each less the other labels of its items; NaN below four judgements
-        of items on which labels differ. Chance alone makes it positive.
+        Total variation between the halves, each less the other labels of its items; NaN below four
+        judgements of items on which labels differ. Chance alone makes it positive.
     adjusted_p_value : ndarray of shape (n_annotators,)
-        Permutation p-value of each annotator's change, adjusted for all annotators by the largest statistic.
+        Permutation p-value of each annotator's change, adjusted for all annotators by the largest
+        statistic.
     """
 
     ratio: float
@@ -272,21 +324,28 @@ class Drift(NamedTuple):
     adjusted_p_value: Array
 
 
-def compare_halves(layout: Layout, time: Integers, *, n_resamples: int, generator: np.random.Generator) -> Drift:
+def compare_halves(
+    layout: Layout, time: Integers, *, n_resamples: int, generator: np.random.Generator
+) -> Drift:
     """Compare the halves of each annotator's judgements with random cuts of them.
 
-    What is compared is the judgement less the other labels of its item, so that a constant preference is no
-    drift; `time` ranks the judgements of the layout, equal times are ordered at random. The test takes for
-    granted that annotators met their items in an order that has nothing to do with how they judge them.
+    What is compared is the judgement less the other labels of its item, so that a constant
+    preference is no drift; `time` ranks the judgements of the layout, equal times are ordered at
+    random. The test takes for granted that annotators met their items in an order that has nothing
+    to do with how they judge them.
     """
     changes = _Changes(layout, time, generator)
-    change, adjusted = np.full(layout.n_annotators, np.nan), np.full(layout.n_annotators, np.nan)
+    change = np.full(layout.n_annotators, np.nan)
+    adjusted = np.full(layout.n_annotators, np.nan)
     tested = changes.tested
     if not tested.any():
         return Drift(np.nan, np.nan, change, adjusted)
     observed = changes.squares(np.arange(len(layout)))
     null = np.array(
-        [changes.summarise(changes.squares(order)) for order in _deals(layout.annotator, n_resamples, generator)]
+        [
+            changes.summarise(changes.squares(order))
+            for order in _deals(layout.annotator, n_resamples, generator)
+        ]
     )
     ratio = changes.summarise(observed)[0]
     change[tested] = changes.distances()
@@ -298,7 +357,8 @@ class _Changes:
     """What one cut of the annotators' judgements into halves gives."""
 
     def __init__(self, layout: Layout, time: Integers, generator: np.random.Generator) -> None:
-        self.layout, self.residual = layout, layout.row_residual
+        self.layout = layout
+        self.residual = layout.row_residual
         self.side = np.zeros(len(layout))
         ranked = np.lexsort((generator.random(len(layout)), time, layout.annotator))
         self.side[ranked] = _halves(layout.annotator[ranked])
@@ -309,13 +369,20 @@ class _Changes:
 
     def _expected_squares(self) -> Array:
         """Return each annotator's mean sum of squares over all cuts: sum s^2 / (n - 1) times the scatter."""
-        layout, n_groups = self.layout, len(self.layout.group_annotator)
+        layout = self.layout
+        n_groups = len(self.layout.group_annotator)
         n = np.maximum(self.n_judgements, 2)
         squares = add_up(layout.row_group, self.residual**2, n_groups)
-        squares -= add_up(layout.row_group, self.residual, n_groups) ** 2 / n[layout.group_annotator]
+        squares -= (
+            add_up(layout.row_group, self.residual, n_groups) ** 2 / n[layout.group_annotator]
+        )
         scatter = add_up(layout.group_annotator, squares, layout.n_annotators)
-        scatter[scatter < 1e-9] = 0  # rounding, when all judgements differ from the others in the same way
-        return np.asarray(add_up(layout.annotator, self.side**2, layout.n_annotators) / (n - 1) * scatter)
+        scatter[scatter < 1e-9] = (
+            0  # rounding, when all judgements differ from the others in the same way
+        )
+        return np.asarray(
+            add_up(layout.annotator, self.side**2, layout.n_annotators) / (n - 1) * scatter
+        )
 
     def _sums(self, order: Integers) -> Array:
         signed = self.side[order][self.layout.row_judgement] * self.residual

@@ -22,7 +22,9 @@ __all__ = [
     "about_single_annotators",
 ]
 
-_LITTLE_WIDER, _MUCH_WIDER = 1.02, 1.1  # factors of an interval's width that deserve a note and a warning
+# factors of an interval's width that deserve a note and a warning
+_LITTLE_WIDER = 1.02
+_MUCH_WIDER = 1.1
 
 
 class Finding(NamedTuple):
@@ -33,8 +35,8 @@ class Finding(NamedTuple):
     topic : str
         What was looked at.
     severity : {"ok", "note", "warning"}
-        "warning": an assumption of the guarantees fails; "note": something to know, or that could not be tested;
-        "ok": no sign of trouble, which is no proof that there is none.
+        "warning": an assumption of the guarantees fails; "note": something to know, or that could
+        not be tested; "ok": no sign of trouble, which is no proof that there is none.
     message : str
         What was found.
     action : str
@@ -90,14 +92,18 @@ def about_repeats(repeats: Repeats) -> Finding:
 def about_annotators(class_use: Spread, dissent: Spread, alpha: float) -> Finding:
     """Say whether it matters who labels."""
     if math.isnan(class_use.p_value):
-        return Finding("annotators", "note", "No item got two different labels: annotators cannot be compared.")
+        return Finding(
+            "annotators", "note", "No item got two different labels: annotators cannot be compared."
+        )
     p_value = min(1.0, 2 * float(np.nanmin([class_use.p_value, dissent.p_value])))
     numbers = f"they differ {class_use.ratio:.2f} times as much as chance in the classes they use"
     if not math.isnan(dissent.ratio):
         numbers += f" and {dissent.ratio:.2f} times in how often they dissent"
     if p_value > alpha:
         return Finding(
-            "annotators", "ok", f"No sign that it matters who labels (p = {p_value:.2g}); {numbers}. That is no proof."
+            "annotators",
+            "ok",
+            f"No sign that it matters who labels (p = {p_value:.2g}); {numbers}. That is no proof.",
         )
     return Finding(
         "annotators",
@@ -108,7 +114,9 @@ def about_annotators(class_use: Spread, dissent: Spread, alpha: float) -> Findin
     )
 
 
-def about_single_annotators(n_flagged: int, n_to_look_at: int, n_tested: int, alpha: float) -> Finding:
+def about_single_annotators(
+    n_flagged: int, n_to_look_at: int, n_tested: int, alpha: float
+) -> Finding:
     """Say how many annotators stand out."""
     if not n_tested:
         return Finding("single annotators", "note", "No annotator could be compared with others.")
@@ -133,7 +141,9 @@ def about_single_annotators(n_flagged: int, n_to_look_at: int, n_tested: int, al
 def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
     """Say whether the labels of an item depend on their order."""
     if math.isnan(within.agreement_p_value):
-        return Finding("order", "note", "No item got two different labels: their order cannot be tested.")
+        return Finding(
+            "order", "note", "No item got two different labels: their order cannot be tested."
+        )
     p_value = min(1.0, 2 * min(within.agreement_p_value, within.shift_p_value))
     numbers = (
         f"{within.agreement:.1%} of labels repeat the item's previous label, {within.expected_agreement:.1%} if order "
@@ -160,12 +170,18 @@ def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
 def about_drift(drift: Drift, alpha: float) -> Finding:
     """Say whether annotators change with time."""
     if math.isnan(drift.p_value):
-        return Finding("drift", "note", "No annotator has enough judgements to compare first and second half.")
+        return Finding(
+            "drift", "note", "No annotator has enough judgements to compare first and second half."
+        )
     n_found = int(np.count_nonzero(2 * drift.adjusted_p_value <= alpha))
     p_value = min(1.0, 2 * min(drift.p_value, float(np.nanmin(drift.adjusted_p_value))))
     numbers = f"p = {p_value:.2g}; halves differ {drift.ratio:.2f} times as much as chance"
     if p_value > alpha:
-        return Finding("drift", "ok", f"No sign that annotators change with time ({numbers}). That is no proof.")
+        return Finding(
+            "drift",
+            "ok",
+            f"No sign that annotators change with time ({numbers}). That is no proof.",
+        )
     return Finding(
         "drift",
         "warning",
@@ -177,7 +193,8 @@ def about_drift(drift: Drift, alpha: float) -> Finding:
 
 def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -> Finding:
     """Say what annotators shared by items do to intervals, and whether the annotators are a fixed panel."""
-    panel, action = "", ""
+    panel = ""
+    action = ""
     if panel_size is not None:
         panel = f" The same {panel_size} annotators judged every item."
         action = f"If these annotators, not people like them, are the truth, pass panel_size={panel_size}."
@@ -195,7 +212,9 @@ def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -
     )
     if sharing.p_value > alpha or sharing.widening <= _LITTLE_WIDER:
         chance = " It may be chance." if sharing.widening > _LITTLE_WIDER else ""
-        return Finding("sharing", "note" if chance or panel else "ok", message + chance + panel, action)
+        return Finding(
+            "sharing", "note" if chance or panel else "ok", message + chance + panel, action
+        )
     return Finding(
         "sharing",
         "warning" if sharing.widening > _MUCH_WIDER else "note",

@@ -41,8 +41,8 @@ class Tails(NamedTuple):
 def poisson_binomial_tails(probabilities: Array, sums: Integers, observed: Integers) -> Tails:
     """Return both tails of many sums of independent coins at once.
 
-    Sums of up to 200 coins are convolved exactly; longer ones use the Lugannani-Rice saddlepoint formula for
-    lattices, whose relative error falls with the number of coins.
+    Sums of up to 200 coins are convolved exactly; longer ones use the Lugannani-Rice saddlepoint
+    formula for lattices, whose relative error falls with the number of coins.
 
     Parameters
     ----------
@@ -67,14 +67,18 @@ def poisson_binomial_tails(probabilities: Array, sums: Integers, observed: Integ
     ([0.25, 1.0], [1.0, 0.8])
     """
     order = np.argsort(sums, kind="stable")
-    coins, sizes = probabilities[order], np.bincount(sums, minlength=len(observed))
+    coins = probabilities[order]
+    sizes = np.bincount(sums, minlength=len(observed))
     starts = np.cumsum(sizes) - sizes
-    lower, upper = np.empty(len(observed)), np.empty(len(observed))
+    lower = np.empty(len(observed))
+    upper = np.empty(len(observed))
     ranked = np.argsort(sizes, kind="stable")  # neighbours have similar sizes, so padding is cheap
     n_exact = int(np.searchsorted(sizes[ranked], EXACT_SIZE, side="right"))
     for first in range(0, n_exact, _BLOCK):
         chosen = ranked[first : min(first + _BLOCK, n_exact)]
-        lower[chosen], upper[chosen] = _convolve(coins, starts[chosen], sizes[chosen], observed[chosen])
+        lower[chosen], upper[chosen] = _convolve(
+            coins, starts[chosen], sizes[chosen], observed[chosen]
+        )
     chosen = np.sort(ranked[n_exact:])
     if len(chosen):
         large = np.repeat(sizes > EXACT_SIZE, sizes)
@@ -83,9 +87,12 @@ def poisson_binomial_tails(probabilities: Array, sums: Integers, observed: Integ
     return Tails(lower, upper)
 
 
-def _convolve(coins: Array, starts: Integers, sizes: Integers, observed: Integers) -> tuple[Array, Array]:
+def _convolve(
+    coins: Array, starts: Integers, sizes: Integers, observed: Integers
+) -> tuple[Array, Array]:
     """Add one coin to every sum in turn; a sum that has run out of coins gets coins that never show a one."""
-    longest, columns = int(sizes.max()), np.arange(len(sizes))
+    longest = int(sizes.max())
+    columns = np.arange(len(sizes))
     masses = np.zeros((longest + 1, len(sizes)))  # P(sum = row), a column a sum
     masses[0] = 1
     for step in range(longest):
@@ -93,7 +100,9 @@ def _convolve(coins: Array, starts: Integers, sizes: Integers, observed: Integer
         masses[1 : step + 2] += chance * (masses[: step + 1] - masses[1 : step + 2])
         masses[0] *= 1 - chance
     below = np.cumsum(masses, axis=0)
-    above = np.cumsum(masses[::-1], axis=0)[::-1]  # summed from its own end: small tails keep their digits
+    above = np.cumsum(masses[::-1], axis=0)[
+        ::-1
+    ]  # summed from its own end: small tails keep their digits
     return np.minimum(below[observed, columns], 1.0), np.minimum(above[observed, columns], 1.0)
 
 
@@ -107,26 +116,37 @@ def _saddlepoint(coins: Array, sizes: Integers, observed: Integers) -> Array:
     tilted = _tilted(coins, spread)
     deviation = np.sqrt(np.add.reduceat(tilted * (1 - tilted), starts))
     root = np.sign(tilt) * np.sqrt(np.maximum(2 * (tilt * target - cumulant), 0))
-    central = np.abs(root) < 1e-4  # the formula is 0 / 0 at the mean, where the tail is near one half
+    # the formula is 0 / 0 at the mean, where the tail is near one half
+    central = np.abs(root) < 1e-4
     with np.errstate(divide="ignore", invalid="ignore"):
-        correction = np.exp(-(root**2) / 2) / np.sqrt(2 * np.pi) * (1 / (2 * np.sinh(tilt / 2) * deviation) - 1 / root)
+        correction = (
+            np.exp(-(root**2) / 2)
+            / np.sqrt(2 * np.pi)
+            * (1 / (2 * np.sinh(tilt / 2) * deviation) - 1 / root)
+        )
     tail = np.where(central, 0.5, ndtr(-root) + correction)
     tail = np.where(observed > sizes, 0.0, np.clip(tail, 0, 1))
-    any_one = -np.expm1(np.add.reduceat(np.log1p(-coins), starts))  # known exactly, and the formula's weakest point
+    any_one = -np.expm1(
+        np.add.reduceat(np.log1p(-coins), starts)
+    )  # known exactly, and the formula's weakest point
     return np.where(observed <= 0, 1.0, np.where(observed == 1, any_one, tail))
 
 
 def _solve_tilt(coins: Array, sizes: Integers, starts: Integers, target: Array) -> Array:
     """Find the exponential tilt under which each sum has its target as mean, by Newton steps kept in a bracket."""
-    low, high = np.full(len(sizes), -40.0), np.full(len(sizes), 40.0)
+    low = np.full(len(sizes), -40.0)
+    high = np.full(len(sizes), 40.0)
     tilt = np.zeros(len(sizes))
     for _ in range(_STEPS):
         tilted = _tilted(coins, np.repeat(tilt, sizes))
         gap = np.add.reduceat(tilted, starts) - target
-        low, high = np.where(gap < 0, tilt, low), np.where(gap < 0, high, tilt)
+        low = np.where(gap < 0, tilt, low)
+        high = np.where(gap < 0, high, tilt)
         with np.errstate(divide="ignore", invalid="ignore"):  # a target beyond all sums has no root
             newton = tilt - gap / np.add.reduceat(tilted * (1 - tilted), starts)
-        inside = (newton > low - 1e-9) & (newton < high + 1e-9)  # a root found to the last digit must not be left
+        inside = (newton > low - 1e-9) & (
+            newton < high + 1e-9
+        )  # a root found to the last digit must not be left
         tilt = np.where(inside, newton, (low + high) / 2)
     return tilt
 

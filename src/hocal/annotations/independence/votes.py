@@ -57,7 +57,11 @@ class Votes:
         """Return the votes at some places, in their order; numbers keep their meaning."""
         time = None if self.time is None else self.time[places]
         return replace(
-            self, item=self.item[places], annotator=self.annotator[places], label=self.label[places], time=time
+            self,
+            item=self.item[places],
+            annotator=self.annotator[places],
+            label=self.label[places],
+            time=time,
         )
 
 
@@ -73,7 +77,9 @@ def read_votes(
 ) -> Votes:
     """Read the needed columns of a table with a row a judgement; parameters as in `check_annotations`."""
     check_choice(missing, "missing", ("error", "drop"))
-    columns = {"item": item, "label": label, "annotator": annotator} | ({} if time is None else {"time": time})
+    columns = {"item": item, "label": label, "annotator": annotator} | (
+        {} if time is None else {"time": time}
+    )
     frame, n_missing = _complete(collect(pick(open_table(table), columns)), columns, missing)
     items, _ = _number(column_values(frame["item"]), "item")
     who, annotators = _number(column_values(frame["annotator"]), "annotator")
@@ -86,7 +92,9 @@ def read_votes(
     return Votes(items, who, named, when, annotators, order, n_missing).take(np.lexsort(keys))
 
 
-def _complete(frame: nw.DataFrame[Any], columns: dict[str, str], missing: str) -> tuple[nw.DataFrame[Any], int]:
+def _complete(
+    frame: nw.DataFrame[Any], columns: dict[str, str], missing: str
+) -> tuple[nw.DataFrame[Any], int]:
     """Return the rows without gaps and the number of others, which are refused unless asked for."""
     gaps = {new: int(frame[new].is_null().sum()) for new in columns}
     worst = max(gaps, key=gaps.__getitem__)
@@ -108,9 +116,13 @@ def _number(values: NDArray[Any], name: str) -> tuple[Integers, tuple[Any, ...]]
         return numbers.astype(np.int64, copy=False), tuple(distinct.tolist())
     entries = values.tolist()
     try:
-        known = tuple(sort_values(list(dict.fromkeys(entries))))  # hashing is quicker than sorting all rows
+        known = tuple(
+            sort_values(list(dict.fromkeys(entries)))
+        )  # hashing is quicker than sorting all rows
     except TypeError as error:
-        raise ValueError(f"`{name}` must name a column of text, numbers or dates, got {quote(entries)}.") from error
+        raise ValueError(
+            f"`{name}` must name a column of text, numbers or dates, got {quote(entries)}."
+        ) from error
     place = {value: number for number, value in enumerate(known)}
     return np.fromiter(map(place.__getitem__, entries), dtype=np.int64, count=len(entries)), known
 
@@ -135,7 +147,9 @@ def _rank(values: NDArray[Any], name: str) -> Integers:
     if values.dtype.kind != "O":
         return numbers
     try:
-        times = [datetime.fromisoformat(value) if isinstance(value, str) else value for value in distinct]
+        times = [
+            datetime.fromisoformat(value) if isinstance(value, str) else value for value in distinct
+        ]
         ordered = sorted(set(times))
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -169,7 +183,8 @@ def set_repeats_aside(votes: Votes, generator: np.random.Generator) -> tuple[Vot
 
     The votes come back sorted by item, then time, equal times in random order.
     """
-    tie, time = generator.random(len(votes)), np.zeros(len(votes)) if votes.time is None else votes.time
+    tie = generator.random(len(votes))
+    time = np.zeros(len(votes)) if votes.time is None else votes.time
     order = np.lexsort((tie, time, votes.annotator, votes.item))
     pairs = votes.item[order] * len(votes.annotators) + votes.annotator[order]
     starts = np.flatnonzero(np.diff(pairs, prepend=-1))
@@ -178,6 +193,8 @@ def set_repeats_aside(votes: Votes, generator: np.random.Generator) -> tuple[Vot
     consistent = np.minimum.reduceat(label, starts) == np.maximum.reduceat(label, starts)
     kept = order[starts]
     repeats = Repeats(
-        len(pairs) - len(starts), int(np.count_nonzero(repeated)), int(np.count_nonzero(repeated & consistent))
+        len(pairs) - len(starts),
+        int(np.count_nonzero(repeated)),
+        int(np.count_nonzero(repeated & consistent)),
     )
     return votes.take(kept[np.lexsort((tie[kept], time[kept], votes.item[kept]))]), repeats
