@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hocal._base.errors import InputError
     from hocal.annotations import cell_statistics, check_annotations, count_labels
     from hocal.calibration import (
         CalibrationError,
@@ -45,6 +46,7 @@ __all__ = [
     "Certificate",
     "Decomposition",
     "HigherOrderCalibratedClassifier",
+    "InputError",
     "KMeansPartition",
     "LevelSetPartition",
     "LossDecomposition",
@@ -74,6 +76,7 @@ __all__ = [
 
 # Names are imported on first use: scikit-learn alone takes a second and brings pandas along.
 _HOMES = {
+    "_base.errors": ["InputError"],
     "annotations": ["cell_statistics", "check_annotations", "count_labels"],
     "calibration": [
         "CalibrationError",

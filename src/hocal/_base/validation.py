@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from hocal._base.typing import Array, Counts, Index, IntArray, Mask
+
 # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
 SUM_TOLERANCE = 1e-5
 BLOCK = 1 << 19  # bytes of a block of work, which stay in the cache of one core
 
-Counts: TypeAlias = "NDArray[np.int64] | sparse.csr_array"
-
 
 def check_array(
     values: ArrayLike, name: str, *, ndim: int | None = None, keep_single: bool = False
-) -> NDArray[np.float64]:
+) -> Array:
     """Return `values` as a non-empty float64 array of numbers; `keep_single` leaves float32 as it is."""
     array = _as_numbers(values, name)
     if ndim is not None and array.ndim != ndim:
@@ -40,7 +40,7 @@ def check_simplex(
     ndim: int | None = None,
     n_classes: int | None = None,
     keep_single: bool = False,
-) -> NDArray[np.float64]:
+) -> Array:
     """Return `probabilities` as float64 after checking that its last axis holds label distributions."""
     array = check_array(probabilities, name, ndim=ndim, keep_single=keep_single)
     if array.ndim == 0 or array.shape[-1] < 2:
@@ -76,12 +76,12 @@ def _check_distributions(block: NDArray[Any], array: NDArray[Any], name: str) ->
         )
 
 
-def _stray(array: NDArray[Any]) -> NDArray[np.bool_]:
-    strays: NDArray[np.float64] = np.abs(array.sum(axis=-1, dtype=np.float64) - 1)
+def _stray(array: NDArray[Any]) -> Mask:
+    strays: Array = np.abs(array.sum(axis=-1, dtype=np.float64) - 1)
     return ~(strays <= SUM_TOLERANCE)
 
 
-def check_weights(weights: ArrayLike, name: str = "weights") -> NDArray[np.float64]:
+def check_weights(weights: ArrayLike, name: str = "weights") -> Array:
     """Return `weights` as a float64 vector of non-negative numbers."""
     array = check_array(weights, name, ndim=1)
     if not (array.min() >= 0 and array.max() < np.inf):
@@ -129,21 +129,21 @@ def check_counts(
 
 def check_dense_counts(
     counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return label counts as a dense int64 array, for work that needs every class of an item at once."""
     checked = check_counts(counts, name, n_classes=n_classes, minimum_total=minimum_total)
-    dense: NDArray[np.int64] = checked if isinstance(checked, np.ndarray) else checked.toarray()
+    dense: IntArray = checked if isinstance(checked, np.ndarray) else checked.toarray()
     return dense
 
 
-def label_totals(counts: Counts) -> NDArray[np.int64]:
+def label_totals(counts: Counts) -> IntArray:
     """Return the number of labels of each item."""
     return np.asarray(counts.sum(axis=1), dtype=np.int64).reshape(-1)
 
 
 def check_cells(
     cells: ArrayLike, n_items: int, *, n_cells: int | None = None, name: str = "cells"
-) -> NDArray[np.intp]:
+) -> Index:
     """Return cell numbers as integers in [0, n_cells), one for each item."""
     array = _as_numbers(cells, name)
     if array.shape != (n_items,):
@@ -214,9 +214,7 @@ def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
         )
 
 
-def check_whole(
-    values: ArrayLike, name: str, *, rows: NDArray[np.intp] | None = None
-) -> NDArray[np.int64]:
+def check_whole(values: ArrayLike, name: str, *, rows: Index | None = None) -> IntArray:
     """Return non-negative integers as int64; `rows` tells the rows of the entries of a sparse matrix."""
     array = _as_numbers(values, name)
     if array.dtype.kind == "f":
@@ -246,7 +244,7 @@ def _as_numbers(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _check_totals(totals: NDArray[np.int64], name: str, minimum: int) -> None:
+def _check_totals(totals: IntArray, name: str, minimum: int) -> None:
     """Refuse items with too few labels."""
     if totals.min() < minimum:
         row = int(np.argmax(totals < minimum))
@@ -258,11 +256,11 @@ def _check_totals(totals: NDArray[np.int64], name: str, minimum: int) -> None:
 
 def _refuse(
     values: NDArray[Any],
-    wrong: NDArray[np.bool_],
+    wrong: Mask,
     rule: str,
     remedy: str = "",
     *,
-    rows: NDArray[np.intp] | None = None,
+    rows: Index | None = None,
 ) -> None:
     """Raise the ValueError for the first offending entry of `values`."""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])

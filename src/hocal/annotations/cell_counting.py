@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
 from hocal.annotations.predictions import (
@@ -41,8 +42,6 @@ __all__ = ["cell_statistics"]
 
 _MOST_CLASSES = 128  # beyond, nearly every item is a histogram row of its own
 _WORD_BITS = 52  # a float64 holds integers below 2**53 exactly, and every engine adds those exactly
-
-IntArray = NDArray[np.int64]
 
 
 class _Packing(NamedTuple):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
-from hocal._base.validation import Counts, check_choice
+from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements
 from hocal.annotations.tables import (
     Frame,
@@ -28,8 +29,6 @@ __all__ = ["LabelCounts", "count_labels"]
 
 _LARGEST_DENSE = 10**8  # numbers; 800 MB
 
-IntArray = NDArray[np.int64]
-
 
 class LabelCounts(NamedTuple):
     """How often each item got each label."""
@@ -43,7 +42,7 @@ class _Entries(NamedTuple):
     """Entries of a count matrix, in any order; those at one place add up."""
 
     items: NDArray[Any]  #: item of each row of the matrix
-    rows: NDArray[np.intp]
+    rows: Index
     codes: IntArray
     counts: IntArray
 
@@ -233,7 +232,7 @@ def _read_counts(
 
 
 def _check_numbers(
-    counts: NDArray[np.float64], items: NDArray[Any], columns: Sequence[str], missing: str
+    counts: Array, items: NDArray[Any], columns: Sequence[str], missing: str
 ) -> IntArray:
     """Return counts as integers; a missing one is an error, or zero where that was asked for."""
     gaps = np.isnan(counts)

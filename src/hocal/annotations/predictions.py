@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import SUM_TOLERANCE
 from hocal.annotations.tables import (
     Frame,
@@ -31,8 +31,6 @@ __all__ = [
 ]
 
 _UNIT = 2.0**32  # as in hocal.cells.statistics: a prediction is summed in units of 2**-32
-
-IntArray = NDArray[np.int64]
 
 
 class Predictions(NamedTuple):

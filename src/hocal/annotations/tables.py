@@ -10,6 +10,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import Index
+
 __all__ = [
     "Frame",
     "collect",
@@ -149,7 +151,7 @@ def column_values(column: nw.Series[Any]) -> NDArray[Any]:
     return values if values.dtype.kind == "b" else _plain(_objects(column.to_list()))
 
 
-def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Index]:
     """Return the distinct values in sorted order and the place of each value among them."""
     if values.dtype == object:
         ordered = sort_values(list(dict.fromkeys(values)))
@@ -172,7 +174,7 @@ def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return np.unique(values, return_inverse=True)
 
 
-def number_values(column: nw.Series[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def number_values(column: nw.Series[Any]) -> tuple[NDArray[Any], Index]:
     """Return the distinct values of a column without nulls in sorted order and the place of each row's among them."""
     if isinstance(column.dtype, nw.String) and len(column):
         with suppress(ModuleNotFoundError):  # a dictionary in Python does without pyarrow
@@ -262,7 +264,7 @@ def _plain_type(column: Any) -> Any:
     return object if getattr(kind, "kind", "O") in "iub" else kind
 
 
-def _sort_order(values: NDArray[Any]) -> NDArray[np.intp]:
+def _sort_order(values: NDArray[Any]) -> Index:
     try:
         return np.argsort(values, kind="stable")
     except TypeError:
@@ -277,7 +279,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def _number_text(column: nw.Series[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _number_text(column: nw.Series[Any]) -> tuple[NDArray[Any], Index]:
     """Find the distinct texts with Arrow, several times faster than with a dictionary in Python."""
     import pyarrow as pa
     from pyarrow.compute import array_sort_indices

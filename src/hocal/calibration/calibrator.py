@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from hocal._base.notebook import FittedInNotebooks, fitted_table
+from hocal._base.typing import Array, Index
 from hocal._base.validation import (
     check_choice,
     check_counts,
@@ -41,9 +42,6 @@ _ONE_LABEL = (
     "No item has two labels, and one label cannot tell disagreement from ignorance: how the uncertainty is split rests "
     "on the method alone. Collect a second label for some of the items."
 )
-
-Array = NDArray[np.float64]
-Cells = NDArray[np.intp]
 
 
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
@@ -312,7 +310,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations},
         )
 
-    def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Cells]:
+    def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Index]:
         self._check_fitted()
         p = _check_predictions(probabilities, self.statistics_.n_classes)
         return p, self.partition_.assign(p, cells)
@@ -338,7 +336,7 @@ def _check_predictions(probabilities: Any, n_classes: int | None = None) -> Arra
     return check_simplex(probabilities, ndim=2, n_classes=n_classes)
 
 
-def _source_names(source: Cells) -> NDArray[np.str_]:
+def _source_names(source: Index) -> NDArray[np.str_]:
     own = source == np.arange(len(source))
     return np.where(own, "cell", np.where(source < 0, "pool", "neighbours"))
 
@@ -367,7 +365,7 @@ def _partition_for(statistics: CellStatistics, partition: Partition) -> Partitio
     return partition
 
 
-def _unalign(mixtures: Mixtures, ranking: NDArray[np.intp]) -> Mixtures:
+def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
     """Map mixtures over ranks to mixtures over classes, once for each distinct pair of mixture and ranking."""
     packed = compress(np.column_stack([mixtures.index, ranking]))
     pairs = np.asarray(packed.unique)

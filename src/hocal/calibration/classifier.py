@@ -17,6 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from hocal._base.notebook import FittedInNotebooks
+from hocal._base.typing import Array
 from hocal._base.validation import check_counts, check_integer, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.cross_fitting import (
@@ -42,7 +43,6 @@ from hocal.uncertainty.sets import PredictionSets
 
 __all__ = ["HigherOrderCalibratedClassifier"]
 
-Array = NDArray[np.float64]
 
 _CROSS_FITTED = (
     "The final model behaves like the models of the folds, whose predictions were calibrated."

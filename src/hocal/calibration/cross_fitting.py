@@ -17,7 +17,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from hocal._base.validation import Counts, check_counts, check_random_state
+from hocal._base.typing import Array, Counts, Index
+from hocal._base.validation import check_counts, check_random_state
 
 __all__ = [
     "Labels",
@@ -34,9 +35,7 @@ __all__ = [
     "train",
 ]
 
-Array = NDArray[np.float64]
-Items = NDArray[np.intp]
-Split = tuple[Items, Items]
+Split = tuple[Index, Index]
 
 
 class Labels(NamedTuple):
@@ -138,19 +137,19 @@ def _count_single(labels: NDArray[Any], names: NDArray[Any]) -> Counts:
     )
 
 
-def expand(counts: Counts) -> tuple[Items, Items, Array]:
+def expand(counts: Counts) -> tuple[Index, Index, Array]:
     """Return row, class and number of labels wherever an item has labels for a class."""
     table = sparse.coo_array(counts)
     filled = table.data > 0
     return table.row[filled], table.col[filled], table.data[filled].astype(np.float64)
 
 
-def majority(counts: Counts) -> Items:
+def majority(counts: Counts) -> Index:
     """Return the most frequent class of each item, ties going to the first."""
     return np.asarray(counts.argmax(axis=1)).reshape(-1)
 
 
-def deal(labels: Items, n_folds: int, random_state: Any) -> Items:
+def deal(labels: Index, n_folds: int, random_state: Any) -> Index:
     """Return a fold for each item, dealing the items of each class out in turn: no class is too rare for it."""
     order = np.arange(len(labels))
     if random_state is not None:
@@ -191,7 +190,7 @@ def _weight_argument(estimator: Any) -> str | None:
     return None
 
 
-def train(estimator: Any, X: Any, labels: Labels, items: Items, params: dict[str, Any]) -> Any:
+def train(estimator: Any, X: Any, labels: Labels, items: Index, params: dict[str, Any]) -> Any:
     """Return a copy of the estimator trained on the labels of `items`."""
     counts = labels.counts[items]
     argument = _weight_argument(estimator)
@@ -209,7 +208,7 @@ def train(estimator: Any, X: Any, labels: Labels, items: Items, params: dict[str
     return clone(estimator).fit(_safe_indexing(X, items[rows]), labels.classes[codes], **params)
 
 
-def _select(value: Any, rows: Items, n_items: int) -> Any:
+def _select(value: Any, rows: Index, n_items: int) -> Any:
     """Return the rows of a parameter that has one for each item, and any other parameter as it is."""
     shape = () if isinstance(value, (str, dict)) else np.shape(value)
     return _safe_indexing(value, rows) if shape[:1] == (n_items,) else value
@@ -217,7 +216,7 @@ def _select(value: Any, rows: Items, n_items: int) -> Any:
 
 def out_of_fold(
     estimator: Any, X: Any, labels: Labels, splits: Iterable[Split], params: dict[str, Any]
-) -> tuple[Items, Array]:
+) -> tuple[Index, Array]:
     """Return the items that are held out and, for each, the prediction of a model that has not seen it."""
     items = []
     predictions = []

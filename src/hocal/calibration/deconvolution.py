@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse, special
 
-from hocal._base.validation import Counts, check_cells, check_counts, check_whole
+from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.validation import check_cells, check_counts, check_whole
 from hocal.calibration.pool import (
     N_LEADING,
     Atoms,
@@ -43,10 +44,6 @@ __all__ = ["Deconvolution", "deconvolve"]
 PRIOR_LABELS = 100.0  # the prior on the pool weighs as much as this many labels
 PRIOR_ITEMS = 200.0  # a cell's tilted pool weighs as much as this many of its items
 N_BINS = 24  # atoms whose two features lie in the same of 24 x 24 bins are tilted together
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Snapshots = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +152,7 @@ def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> 
     return sharpened
 
 
-def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple[Any, Snapshots]:
+def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple[Any, IntArray]:
     """Return the number of items of each snapshot in each cell, and the snapshots in lexicographic order.
 
     A snapshot is a row of counts of the leading ranks, of the tail, and of the tail's ranks with
@@ -178,7 +175,7 @@ def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple
 
 
 def _group_atoms(
-    atoms: Atoms, pool: Array, snapshots: Snapshots, table: Any, design: Design
+    atoms: Atoms, pool: Array, snapshots: IntArray, table: Any, design: Design
 ) -> tuple[TiltedCells, Index, Array]:
     """Group atoms of like features; also return each atom's group and the groups' mean first rank and entropy."""
     entropy = special.entr(atoms.points).sum(axis=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import Histogram
 from hocal.uncertainty.mixtures import Mixtures
@@ -14,11 +14,8 @@ from hocal.uncertainty.snapshots import compress, draw_snapshots, sub_snapshots
 
 __all__ = ["borrow", "empirical_mixtures"]
 
-Array = NDArray[np.float64]
-Cells = NDArray[np.intp]
 
-
-def borrow(filled: NDArray[np.bool_], layout: CellLayout) -> Cells:
+def borrow(filled: Mask, layout: CellLayout) -> Index:
     """Return the cell whose items each cell uses: its own, else the nearest filled one of its group, else -1.
 
     Parameters
@@ -53,7 +50,7 @@ def borrow(filled: NDArray[np.bool_], layout: CellLayout) -> Cells:
 
 def empirical_mixtures(
     histogram: Histogram,
-    source: Cells,
+    source: Index,
     k: int,
     *,
     thinning: str = "exact",
@@ -104,7 +101,7 @@ def empirical_mixtures(
 
 def _thinned_rows(
     histogram: Histogram, k: int, thinning: str, random_state: Any
-) -> tuple[Cells, NDArray[np.int64], Array]:
+) -> tuple[Index, IntArray, Array]:
     """Return cells, k-snapshots and weights of the items of a histogram."""
     cells, counts, multiplicity = histogram
     if thinning == "draw":

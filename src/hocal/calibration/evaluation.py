@@ -7,9 +7,10 @@ from itertools import chain
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hocal._base.notebook import fold, table
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
     check_choice,
@@ -34,7 +35,6 @@ MAX_REFERENCE = 5_000
 # pairs of an atom and a snapshot whose probability is computed, a few seconds
 MAX_WORK = 500_000_000
 
-Array = NDArray[np.float64]
 Average = Literal["items", "cells"] | None
 Predictor = Literal["mixture", "snapshot"]
 
@@ -71,7 +71,7 @@ class CalibrationError:
 
     per_cell: Array
     null: Array
-    n_items: NDArray[np.int64]
+    n_items: IntArray
     k: int
     n_classes: int
     predictor: Predictor = "mixture"
@@ -365,7 +365,7 @@ def _label_distributions(counts: Any, label_distributions: ArrayLike | None) -> 
 
 def _predicted_snapshots(
     mixtures: Mixtures,
-    cells: NDArray[np.intp],
+    cells: Index,
     n_cells: int,
     k: int,
     generator: np.random.Generator,
@@ -385,7 +385,7 @@ def _predicted_snapshots(
     return sample.stored()
 
 
-def _cell_averages(mixtures: Mixtures, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
+def _cell_averages(mixtures: Mixtures, cells: Index, n_cells: int) -> Mixtures:
     """Return the average of the mixtures of each cell's items; empty for a cell without items."""
     pairs, occurrences = np.unique(cells * mixtures.n_mixtures + mixtures.index, return_counts=True)
     cell, mixture = np.divmod(pairs, mixtures.n_mixtures)
@@ -411,9 +411,7 @@ def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
     )
 
 
-def _distances(
-    counts: NDArray[np.int64], cells: NDArray[np.intp], k: int, reference: Mixtures
-) -> Array:
+def _distances(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> Array:
     """Return W1 between each cell's observed k-snapshots and the reference; NaN for a cell without items."""
     thinned = sub_snapshots(counts, k)
     owner = cells[thinned.items]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hocal._base.files import write_atomically
-from hocal._base.validation import Counts
+from hocal._base.typing import Counts
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells import partitions as partitions
 from hocal.cells.partitions import CellLayout, Partition

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, special
+
+from hocal._base.typing import Array, IntArray
 
 __all__ = [
     "N_LEADING",
@@ -19,8 +20,6 @@ __all__ = [
     "snapshot_likelihood",
 ]
 
-Array = NDArray[np.float64]
-Snapshots = NDArray[np.int64]
 Inverse = Callable[[Array], Array]
 
 MAX_POOL_ROWS = 1_000  # distinct snapshots the pool is fitted to; more are thinned systematically
@@ -225,7 +224,7 @@ def _factor(rows: Array) -> Inverse:
     return lambda x: np.asarray(linalg.cho_solve(factor, x, check_finite=False))
 
 
-def sample_snapshots(snapshots: Snapshots, frequency: Array) -> tuple[Snapshots, Array]:
+def sample_snapshots(snapshots: IntArray, frequency: Array) -> tuple[IntArray, Array]:
     """Return the snapshots and their frequencies, or a systematic sample of items where they are too many."""
     if len(snapshots) <= MAX_POOL_ROWS:
         return snapshots, frequency
@@ -235,7 +234,7 @@ def sample_snapshots(snapshots: Snapshots, frequency: Array) -> tuple[Snapshots,
     return snapshots[kept], hits * each
 
 
-def snapshot_likelihood(snapshots: Snapshots, atoms: Atoms) -> Array:
+def snapshot_likelihood(snapshots: IntArray, atoms: Atoms) -> Array:
     """Return the likelihood of each snapshot under each atom, divided by the largest of its row.
 
     With mass t spread evenly over m of T tail ranks chosen at random, K tail labels on d of the
@@ -258,7 +257,7 @@ def snapshot_likelihood(snapshots: Snapshots, atoms: Atoms) -> Array:
     return np.asarray(np.exp(logs, out=logs).T)
 
 
-def make_atoms(snapshots: Snapshots, frequency: Array, n_classes: int) -> Atoms:
+def make_atoms(snapshots: IntArray, frequency: Array, n_classes: int) -> Atoms:
     """Return the dictionary: about a thousand label distributions, sharp to flat, around what the labels show."""
     counts = snapshots[:, :-1]
     totals = counts.sum(axis=1)

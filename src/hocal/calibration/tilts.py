@@ -12,8 +12,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse, special
+
+from hocal._base.typing import Array, Index, Mask
 
 __all__ = ["Design", "TiltedCells", "fit_effects", "make_design", "penalised_fit"]
 
@@ -25,9 +27,6 @@ MAX_STEP = 2.0
 # pairs of a cell and a snapshot that are looked at together: their weights then stay in the cache
 BLOCK = 500
 ENOUGH = 1e-8  # expected gain of the last step, in nats of all labels together
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class _Block(NamedTuple):
@@ -61,7 +60,7 @@ class Design(NamedTuple):
         """Return the number of common effects."""
         return int(self.common.shape[1])
 
-    def select(self, cells: NDArray[np.bool_]) -> Design:
+    def select(self, cells: Mask) -> Design:
         """Return the design of some of the cells."""
         return Design(self.common[cells], self.family[cells], self.members[:, cells])
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_integer, check_simplex
 
 __all__ = [
@@ -31,16 +32,13 @@ __all__ = [
     "as_partition",
 ]
 
-Array = NDArray[np.float64]
-Cells = NDArray[np.intp]
-
 
 class CellLayout(NamedTuple):
     """How the cells of a partition lie to each other, for borrowing strength between them."""
 
     #: (n_cells,) cells of one group form a line; for top-label partitions, the top label
-    group: Cells
-    level: Cells  #: (n_cells,) place on that line; cells of one level in all groups are alike
+    group: Index
+    level: Index  #: (n_cells,) place on that line; cells of one level in all groups are alike
 
 
 class Partition(BaseEstimator):
@@ -57,7 +55,7 @@ class Partition(BaseEstimator):
         self.n_cells_, self.layout_ = self._learn(p)
         return self
 
-    def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Cells:
+    def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Index:
         """Return the cell number of each item, from 0 to n_cells_ - 1; `cells` is for PrecomputedPartition."""
         check_is_fitted(self, "n_cells_")
         if cells is not None:
@@ -72,7 +70,7 @@ class Partition(BaseEstimator):
     def _learn(self, p: Array) -> tuple[int, CellLayout]: ...
 
     @abstractmethod
-    def _locate(self, p: Array) -> Cells: ...
+    def _locate(self, p: Array) -> Index: ...
 
 
 class TopLabelPartition(Partition):
@@ -101,7 +99,7 @@ class TopLabelPartition(Partition):
         n_slices = check_integer(self.n_slices, "n_slices", minimum=1)
         return p.shape[1] * n_slices, _grid_layout(p.shape[1], n_slices)
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         top, confidence = _top(p)
         return np.asarray(top * self.n_slices + _slice(confidence, self.n_slices))
 
@@ -133,7 +131,7 @@ class UniformPartition(Partition):
         n_bins = check_integer(self.n_bins, "n_bins", minimum=1)
         return n_bins, _grid_layout(1, n_bins)
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         return _slice(p[:, 1], self.n_bins)
 
 
@@ -169,7 +167,7 @@ class QuantilePartition(Partition):
         )  # (n_classes, n_slices - 1)
         return p.shape[1] * n_slices, _grid_layout(p.shape[1], n_slices)
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         top, confidence = _top(p)
         return np.asarray(
             top * self.n_slices + (self.edges_[top] < confidence[:, None]).sum(axis=1)
@@ -200,7 +198,7 @@ class LevelSetPartition(Partition):
         self.levels_ = np.unique(np.round(p, decimals) + 0.0, axis=0)
         return len(self.levels_), _unordered_layout(len(self.levels_))
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         return _nearest(np.round(p, self.decimals), self.levels_, norm=1)
 
 
@@ -237,7 +235,7 @@ class KMeansPartition(Partition):
         )
         return n_cells, _unordered_layout(n_cells)
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         return _nearest(p, self.centres_, norm=2)
 
 
@@ -269,7 +267,7 @@ class CallablePartition(Partition):
         n_cells = int(cells.max()) + 1 if self.n_cells is None else self.n_cells
         return n_cells, _unordered_layout(n_cells)
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         return check_cells(
             self.function(p), len(p), n_cells=self.n_cells_, name="partition(probabilities)"
         )
@@ -294,7 +292,7 @@ class PrecomputedPartition(Partition):
     def __init__(self, n_cells: int) -> None:
         self.n_cells = n_cells
 
-    def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Cells:
+    def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Index:
         """Return the given cell numbers after checking them."""
         check_is_fitted(self, "n_cells_")
         p = check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)
@@ -308,7 +306,7 @@ class PrecomputedPartition(Partition):
         n_cells = check_integer(self.n_cells, "n_cells", minimum=1)
         return n_cells, _unordered_layout(n_cells)
 
-    def _locate(self, p: Array) -> Cells:
+    def _locate(self, p: Array) -> Index:
         raise NotImplementedError  # assign never asks
 
 
@@ -323,14 +321,14 @@ def as_partition(partition: Any) -> Partition:
     raise ValueError(f"`partition` must be a Partition or a callable, got {partition!r}.")
 
 
-def _top(p: Array) -> tuple[Cells, Array]:
+def _top(p: Array) -> tuple[Index, Array]:
     """Return each item's most likely class, the first of equals, and its probability."""
     top = p.argmax(axis=1)
     # Taking the entry is several times faster than a maximum over so few numbers a row.
     return top, np.take_along_axis(p, top[:, None], axis=1)[:, 0]
 
 
-def _slice(values: Array, n_slices: int) -> Cells:
+def _slice(values: Array, n_slices: int) -> Index:
     return np.minimum((values * n_slices).astype(np.intp), n_slices - 1)
 
 
@@ -345,7 +343,7 @@ def _unordered_layout(n_cells: int) -> CellLayout:
     return CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
 
 
-def _nearest(points: Array, centres: Array, *, norm: int) -> Cells:
+def _nearest(points: Array, centres: Array, *, norm: int) -> Index:
     from scipy.spatial import KDTree  # slow to import
 
     return np.asarray(KDTree(centres).query(points, p=norm)[1], dtype=np.intp)

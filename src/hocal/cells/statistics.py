@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
-    Counts,
     check_cells,
     check_counts,
     check_same_length,
@@ -29,14 +29,11 @@ _UNIT = 2.0**32  # a prediction is summed in units of 2**-32
 _BLOCK = 1 << 20
 _CODE_LIMIT = 1 << 62
 
-IntArray = NDArray[np.int64]
-Array = NDArray[np.float64]
-
 
 class Histogram(NamedTuple):
     """How often each count vector occurs in each cell; rows are distinct and sorted."""
 
-    cells: NDArray[np.intp]  #: (n_rows,)
+    cells: Index  #: (n_rows,)
     counts: Counts  #: (n_rows, n_classes), dense or CSR
     multiplicity: IntArray  #: (n_rows,)
 
@@ -198,7 +195,7 @@ class CellStatistics:
         ).astype(np.int64)
 
 
-def rank_classes(probabilities: Array) -> NDArray[np.intp]:
+def rank_classes(probabilities: Array) -> Index:
     """Return each item's classes in order of falling probability; ties keep the order of the classes.
 
     Parameters
@@ -269,7 +266,7 @@ def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
     return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
 
 
-def _sum_predictions(probabilities: Array, cells: NDArray[np.intp], n_cells: int) -> IntArray:
+def _sum_predictions(probabilities: Array, cells: Index, n_cells: int) -> IntArray:
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
     total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
     for block in item_blocks(
@@ -288,7 +285,7 @@ def _sum_predictions(probabilities: Array, cells: NDArray[np.intp], n_cells: int
 
 def _count_codes(
     cells: NDArray[Any], counts: IntArray, spans: Sequence[int]
-) -> tuple[NDArray[np.intp], IntArray, IntArray]:
+) -> tuple[Index, IntArray, IntArray]:
     """Count equal rows by integers that order like (cell, *row), whose digits the rows are read from again."""
     places = np.array([math.prod(spans[j + 1 :]) for j in range(len(spans))], dtype=np.int64)
     codes, multiplicity = np.unique(counts @ places + cells * math.prod(spans), return_counts=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.evaluation import aleatoric_error
@@ -134,7 +134,7 @@ def _certified_cells(world: World, truth: Decomposition, report: Report) -> list
 
 
 def _report(
-    world: World, calibrator: SnapshotCalibrator, counts: NDArray[np.int64], random_state: int
+    world: World, calibrator: SnapshotCalibrator, counts: IntArray, random_state: int
 ) -> Report:
     test = slice(len(world) // 2, None)
     # ink on paper

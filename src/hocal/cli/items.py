@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hocal._base.typing import Array, IntArray
 from hocal.cli.options import split_list
 from hocal.cli.tables import Probabilities, Read, count_rows, open_labels, same_items
 
 if TYPE_CHECKING:
-    import numpy as np  # slow to import, and `hocal --help` must be quick
     from numpy.typing import NDArray
 
 __all__ = ["Items", "LabelOptions", "find_rows", "label_options", "read_items"]
@@ -67,9 +67,9 @@ class Items(NamedTuple):
     """Labelled items with their predictions, in the sorted order of the items."""
 
     items: NDArray[Any]  #: (n_items,) what the table calls them
-    probabilities: NDArray[np.float64]  #: (n_items, n_classes)
+    probabilities: Array  #: (n_items, n_classes)
     counts: Any  #: (n_items, n_classes), dense or sparse
-    cells: NDArray[np.int64] | None  #: (n_items,) where the cells come with the data
+    cells: IntArray | None  #: (n_items,) where the cells come with the data
 
 
 def read_items(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hocal._base.typing import Array, IntArray
 from hocal.cli import options
 from hocal.cli.items import LabelOptions, find_rows, label_options, read_items
 from hocal.cli.messages import working
@@ -18,16 +19,15 @@ from hocal.cli.outputs import report_file
 from hocal.cli.tables import Probabilities, open_engine, same_items
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 class Predicted(NamedTuple):
     """All items with their predictions, in the sorted order of the items; the names are those of `summarise`."""
 
     items: list[Any]
-    probabilities: NDArray[np.float64]
-    cells: NDArray[np.int64] | None
+    probabilities: Array
+    cells: IntArray | None
     images: list[Any] | None
     texts: list[Any] | None
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocal._base.frames import to_frame
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.datasets.fetching import Folder, obtain
 from hocal.datasets.sources import SOURCES, Source
@@ -45,10 +46,10 @@ class CrowdLabels:
     """
 
     worker: NDArray[np.str_]
-    item: NDArray[np.int64]
-    label: NDArray[np.int64]
-    gold: NDArray[np.int64]
-    seconds: NDArray[np.int64]
+    item: IntArray
+    label: IntArray
+    gold: IntArray
+    seconds: IntArray
     classes: tuple[str, ...]
     source: Source
 

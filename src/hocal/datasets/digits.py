@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_integer, check_random_state
 from hocal.cells.partitions import TopLabelPartition
 from hocal.datasets.worlds import World, cell_mixtures
 
 __all__ = ["make_ambiguous_digits"]
 
-Array = NDArray[np.float64]
 
 # digits that the teacher knows by heart; the other 897 are degraded and never shown to it
 N_EXEMPLARS = 900
@@ -79,7 +78,7 @@ def _degrade(pixels: Array, n_items: int, generator: np.random.Generator) -> Arr
     return np.choose(kind, [first, rough, blurred, share * first + (1 - share) * second])
 
 
-def _teach(images: Array, exemplars: Array, digits: NDArray[np.int64]) -> Array:
+def _teach(images: Array, exemplars: Array, digits: IntArray) -> Array:
     """Return the class shares of a Gaussian kernel around each image."""
     from scipy.spatial.distance import cdist
 
@@ -89,7 +88,7 @@ def _teach(images: Array, exemplars: Array, digits: NDArray[np.int64]) -> Array:
     return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
 
-def _study(pixels: Array, digits: NDArray[np.int64], images: Array) -> Array:
+def _study(pixels: Array, digits: IntArray, images: Array) -> Array:
     from sklearn.linear_model import LogisticRegression
 
     return np.asarray(

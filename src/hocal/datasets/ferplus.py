@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.datasets.fetching import Folder, obtain
 from hocal.datasets.npz import read_arrays
@@ -42,7 +43,7 @@ class FERPlus(LabelledItems):
     """
 
     names: NDArray[np.str_]
-    rows: NDArray[np.int64]
+    rows: IntArray
     images: NDArray[np.uint8] | None
 
 
@@ -93,7 +94,7 @@ def load_ferplus(
 
 def _read_votes(
     path: Path, usage: str
-) -> tuple[tuple[str, ...], NDArray[np.str_], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[tuple[str, ...], NDArray[np.str_], IntArray, IntArray]:
     """Return the classes, and names, rows and votes of the items of a usage that have an image."""
     with open(path, encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
@@ -103,7 +104,7 @@ def _read_votes(
 
 
 def _read_images(
-    parts: tuple[str, ...], rows: NDArray[np.int64], data_home: Folder | None
+    parts: tuple[str, ...], rows: IntArray, data_home: Folder | None
 ) -> NDArray[np.uint8]:
     """Return the images of the given rows from their files."""
     source = SOURCES["ferplus_images"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.datasets.fetching import Folder, obtain
 from hocal.datasets.npz import read_arrays
@@ -36,8 +37,8 @@ class JPEGImages:
     """
 
     jpeg: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    labels: NDArray[np.int64]
+    offsets: IntArray
+    labels: IntArray
     classes: tuple[str, ...]
     source: Source
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_choice
 from hocal.datasets.fetching import Folder, obtain
 from hocal.datasets.npz import read_arrays
@@ -75,7 +76,7 @@ class LabelledItems:
     LabelledItems(10000 items, 10 classes, 511000 labels)
     """
 
-    counts: NDArray[np.int64]
+    counts: IntArray
     classes: tuple[str, ...]
     source: Source
 
@@ -104,7 +105,7 @@ class ChaosNLI(LabelledItems):
     """
 
     items: NDArray[np.str_]
-    probabilities: NDArray[np.float64]
+    probabilities: Array
     model: str
 
 
@@ -124,7 +125,7 @@ class Predictions:
         Home page, licence and citation.
     """
 
-    probabilities: NDArray[np.float64]
+    probabilities: Array
     classes: tuple[str, ...]
     model: str
     source: Source
@@ -242,7 +243,7 @@ def load_chaosnli(model: str = "roberta-base_0", *, data_home: Folder | None = N
     )
 
 
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _softmax(logits: Array) -> Array:
     """Return the label distributions of logits (n_items, n_classes)."""
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
     check_choice,
@@ -19,8 +20,6 @@ from hocal._base.validation import (
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["World", "make_binary_regression", "make_mixture_world", "make_xray"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +49,7 @@ class World:
     features: Array
     label_distributions: Array
     predictions: Array
-    cells: NDArray[np.intp]
+    cells: Index
     mixtures: Mixtures
 
     def __len__(self) -> int:
@@ -60,7 +59,7 @@ class World:
         n_cells = len(np.unique(self.cells))
         return f"World({len(self)} items, {self.label_distributions.shape[1]} classes, {n_cells} cells)"
 
-    def draw(self, k: int | ArrayLike, *, random_state: Any = None) -> NDArray[np.int64]:
+    def draw(self, k: int | ArrayLike, *, random_state: Any = None) -> IntArray:
         """Draw k labels for each item, or as many as `k` says item by item, as counts (n_items, n_classes)."""
         if np.shape(k) not in ((), (len(self),)):
             raise ValueError(
@@ -239,7 +238,7 @@ def _cell_atoms(
     return (1 - ambiguity) * clear + ambiguity * vague, weights
 
 
-def cell_mixtures(truth: Array, cells: NDArray[np.intp], n_cells: int) -> Mixtures:
+def cell_mixtures(truth: Array, cells: Index, n_cells: int) -> Mixtures:
     """Return the mixture of the label distributions of each cell's own items."""
     where = check_cells(cells, len(truth), n_cells=n_cells)
     order = np.argsort(where, kind="stable")

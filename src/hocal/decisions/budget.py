@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from hocal._base.frames import to_frame
+from hocal._base.typing import Array
 from hocal._base.validation import check_choice, check_fraction, check_integer, check_random_state
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.partitions import Partition, PrecomputedPartition
@@ -22,8 +23,6 @@ from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["BudgetPlan", "Split", "plan_budget"]
-
-Array = NDArray[np.float64]
 
 
 class Split(NamedTuple):

@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_choice, check_fraction, check_integer, check_number
 from hocal.guarantees.betting import Draws, upper_limit
 from hocal.guarantees.bounds import sample_size
@@ -23,7 +23,6 @@ from hocal.uncertainty.snapshots import compress, enumerate_snapshots, n_snapsho
 
 __all__ = ["interval_width", "items_needed"]
 
-Array = NDArray[np.float64]
 
 _POWERS = tuple(
     4**i for i in range(1, 16)
@@ -197,7 +196,7 @@ def _foretell(
     return width
 
 
-def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[NDArray[np.int64], Array]:
+def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[IntArray, Array]:
     """Return k-snapshots and their probabilities, merged where a permutation of the classes makes them equal.
 
     The statistics of aleatoric uncertainty are sums over classes, so this changes nothing and

@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
+from hocal._base.typing import Array
 from hocal._base.validation import (
     check_choice,
     check_dense_counts,
@@ -36,7 +37,6 @@ __all__ = [
     "snapshot_marginal",
 ]
 
-Array = NDArray[np.float64]
 _ROUNDING = 1e-12  # of a Bernstein sum, relative to its largest term
 Side = Literal["minimax", "upper", "lower"]
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from hocal._base.typing import Array, Mask
 
 __all__ = ["Draws", "box_limits", "lower_limit", "pair_draws", "upper_limit"]
 
-Array = NDArray[np.float64]
 
 _SAFE = 0.99  # of the largest stake that no single draw can ruin
 _POWERS = np.linspace(0, 1, 6)[
@@ -121,7 +121,7 @@ def upper_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
     goal = math.log(len(_POWERS) / delta)
     shape = np.broadcast_shapes(values.shape, repeats.shape)[1:]
 
-    def refuted(m: Array) -> NDArray[np.bool_]:
+    def refuted(m: Array) -> Mask:
         least, most = (np.minimum(base / guess, _SAFE / (highest - m)) for guess in guesses)
         stakes = least * (most / least) ** _POWERS  # (n_stakes, n_statistics)
         capital = (repeats * np.log1p(stakes[:, None] * (m - values))).sum(

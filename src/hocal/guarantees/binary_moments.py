@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
     check_choice,
@@ -18,8 +19,6 @@ from hocal.guarantees.means import Interval
 from hocal.uncertainty.moments import central_moments, snapshot_weights
 
 __all__ = ["moment_interval", "tail_bound"]
-
-Array = NDArray[np.float64]
 
 
 def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: float = 0.0) -> Bound:

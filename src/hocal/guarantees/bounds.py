@@ -11,9 +11,10 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
+from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
     check_choice,
@@ -43,7 +44,6 @@ __all__ = [
     "sample_size",
 ]
 
-Array = NDArray[np.float64]
 Method = Literal["tightest", "paper"]
 METHODS: tuple[Method, ...] = ("tightest", "paper")
 

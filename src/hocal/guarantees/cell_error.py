@@ -7,8 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.bounds import binomial_deviation, epsilon_bound
@@ -19,8 +19,6 @@ from hocal.uncertainty.snapshots import compress, n_snapshots, sub_snapshots
 
 __all__ = ["CellEpsilon", "cell_epsilon", "set_coverage", "smallest_totals"]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MAX_SNAPSHOTS = 800  # listed by default: k = 4 for ten classes; transport takes milliseconds
 _ADAPTIVE = 100  # snapshots from which the bound looks at how many really occur
@@ -40,7 +38,7 @@ class CellEpsilon(NamedTuple):
     """
 
     values: Array
-    k: Integers
+    k: IntArray
     bounds: tuple[str, ...]
 
 
@@ -116,21 +114,21 @@ def _slack(points: Array, k: int) -> Array:
     return np.asarray(binomial_deviation(points, k).sum(axis=1))
 
 
-def smallest_totals(histogram: Histogram, n_cells: int) -> Integers:
+def smallest_totals(histogram: Histogram, n_cells: int) -> IntArray:
     """Return the fewest labels of an item in each cell, 0 for a cell without items."""
     smallest = np.full(n_cells, np.iinfo(np.int64).max)
     np.minimum.at(smallest, histogram.cells, histogram.totals)
     return np.where(np.bincount(histogram.cells, minlength=n_cells) > 0, smallest, 0)
 
 
-def _listable(smallest: Integers, n_classes: int) -> int:
+def _listable(smallest: IntArray, n_classes: int) -> int:
     """Return the largest k for which all snapshots can be listed, 1 if there is none."""
     sizes = range(1, int(smallest.max(initial=1)) + 1)
     return max((k for k in sizes if n_snapshots(k, n_classes) <= MAX_SNAPSHOTS), default=1)
 
 
 def _observed(
-    histogram: Histogram, cells: NDArray[np.intp], k: int, delta: float
+    histogram: Histogram, cells: Index, k: int, delta: float
 ) -> tuple[Mixtures, list[tuple[float, str]]]:
     """Return the observed k-snapshots of some cells, and how far each may be from the truth."""
     points = []

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from hocal._base.typing import Array, IntArray, Mask
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.bernstein import BernsteinEstimator, bernstein_estimator, snapshot_marginal
 from hocal.guarantees.betting import Draws, box_limits, lower_limit, pair_draws, upper_limit
@@ -31,7 +31,6 @@ __all__ = [
     "worst_slack",
 ]
 
-Array = NDArray[np.float64]
 Intervals = dict[tuple[str, str], tuple[float, float]]
 
 SIZES = (
@@ -53,11 +52,11 @@ _PAPER_SHARE = 0.05  # of delta spent on the paper's bound where that says anyth
 class Sample:
     """Distinct count vectors of some items and how often each occurred."""
 
-    counts: NDArray[np.int64]  #: (n_rows, n_classes)
+    counts: IntArray  #: (n_rows, n_classes)
     repeats: Array  #: (n_rows,)
 
     @classmethod
-    def of(cls, histogram: Histogram, rows: NDArray[np.bool_]) -> Sample:
+    def of(cls, histogram: Histogram, rows: Mask) -> Sample:
         """Return the items of some rows of a histogram."""
         counts = histogram.counts[np.flatnonzero(rows)]
         dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
@@ -74,7 +73,7 @@ class Sample:
         return int(self.counts.shape[1])
 
     @property
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> IntArray:
         """Number of labels of each row."""
         return np.asarray(self.counts.sum(axis=1))
 
@@ -115,7 +114,7 @@ class Advice:
     )  #: guesses for the draws of the same name
 
 
-def estimator_sizes(totals: NDArray[np.int64]) -> tuple[int, ...]:
+def estimator_sizes(totals: IntArray) -> tuple[int, ...]:
     """Return the snapshot sizes for which estimators are needed; an item uses the largest that it can fill.
 
     Examples
@@ -396,7 +395,7 @@ def statistic_values(
     return values, used
 
 
-def _look_up(beta: Array, counts: NDArray[np.int64]) -> Array:
+def _look_up(beta: Array, counts: IntArray) -> Array:
     return np.asarray(beta[counts[:, 1]] if counts.shape[1] == 2 else beta[counts].sum(axis=1))
 
 

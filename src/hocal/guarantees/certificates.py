@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.frames import to_frame
 from hocal._base.notebook import fold, table
+from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import check_choice, check_fraction
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
@@ -27,8 +28,6 @@ from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["Certificate", "certify"]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 QUANTITIES = ("predictive", "aleatoric", "epistemic")
 ENTROPIES = ("shannon", "brier")
@@ -111,10 +110,10 @@ class Certificate:
 
     confidence: float
     simultaneous: bool
-    n_items: Integers
-    k: Integers
+    n_items: IntArray
+    k: IntArray
     epsilon: Array
-    epsilon_k: Integers
+    epsilon_k: IntArray
     epsilon_bound: tuple[str, ...]
     set_coverage: Array
     source: NDArray[np.str_]
@@ -162,7 +161,7 @@ class Certificate:
         """Return the point estimate of each cell, from its mixture."""
         return self._estimates[_key(quantity, entropy)]
 
-    def inside(self, quantity: str, entropy: str = "shannon") -> NDArray[np.bool_]:
+    def inside(self, quantity: str, entropy: str = "shannon") -> Mask:
         """Tell where the point estimate lies inside its own interval; False for a cell without items.
 
         An estimate outside is improbable given the cell's own labels: it leans too much on other
@@ -172,7 +171,7 @@ class Certificate:
         estimate = self.estimate(quantity, entropy)
         return (lower - 1e-9 <= estimate) & (estimate <= upper + 1e-9)
 
-    def vacuous(self, quantity: str, entropy: str = "shannon") -> NDArray[np.bool_]:
+    def vacuous(self, quantity: str, entropy: str = "shannon") -> Mask:
         """Tell where the interval is the whole possible range, or where there is none."""
         lower, upper = self.interval(quantity, entropy)
         return ~((lower > 0) | (upper < get_entropy(entropy).maximum(self.n_classes) * (1 - 1e-12)))
@@ -345,7 +344,7 @@ def _all_intervals(
     return result
 
 
-def _folds(statistics: CellStatistics) -> Integers:
+def _folds(statistics: CellStatistics) -> IntArray:
     """Cut the cells into blocks of similar confidence, and each block into folds; the other folds advise a fold.
 
     A level with enough items is a block, and so are smaller levels in a row together. No label is
@@ -374,11 +373,11 @@ def _folds(statistics: CellStatistics) -> Integers:
     return fold
 
 
-def _enough(n_items: Integers, wanted: float) -> bool:
+def _enough(n_items: IntArray, wanted: float) -> bool:
     return len(n_items) > 1 and float(n_items.sum()) >= wanted
 
 
-def _levels(statistics: CellStatistics) -> Integers:
+def _levels(statistics: CellStatistics) -> IntArray:
     """Return the level of each cell; where the partition has none, its rank by mean top probability."""
     level = statistics.layout.level
     if len(np.unique(level)) > 1:
@@ -387,7 +386,7 @@ def _levels(statistics: CellStatistics) -> Integers:
 
 
 def _advise_folds(
-    statistics: CellStatistics, histogram: Histogram, fold: Integers, aligned: bool, *, alone: bool
+    statistics: CellStatistics, histogram: Histogram, fold: IntArray, aligned: bool, *, alone: bool
 ) -> dict[int, Advice]:
     """Return the advice for each fold from the others of its block, or from none."""
     sizes = estimator_sizes(histogram.totals)

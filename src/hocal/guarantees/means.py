@@ -6,8 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_array,
     check_fraction,
@@ -18,8 +19,6 @@ from hocal._base.validation import (
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 
 __all__ = ["Interval", "betting_interval", "empirical_bernstein_interval", "hoeffding_interval"]
-
-Array = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
@@ -181,7 +180,7 @@ def _inside(lower: float, upper: float, limits: tuple[float, float], method: str
 
 def _check_sample(
     values: ArrayLike, limits: tuple[float, float], multiplicities: ArrayLike | None, delta: float
-) -> tuple[Array, NDArray[np.int64], float]:
+) -> tuple[Array, IntArray, float]:
     """Return values inside their limits with whole multiplicities."""
     sample = check_array(values, "values", ndim=1)
     if not limits[0] < limits[1]:

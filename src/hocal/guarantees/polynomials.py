@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from hocal._base.typing import Array
 from hocal._base.validation import check_array, check_choice, check_integer, check_number
 from hocal.guarantees.bernstein import bernstein_estimator
 from hocal.uncertainty.entropy import Entropy
 
 __all__ = ["PolynomialEstimator", "polynomial_estimator"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

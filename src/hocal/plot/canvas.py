@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import Array
 from hocal.uncertainty.entropy import Entropy, Shannon
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ __all__ = [
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY = "#56B4E9"  # their brighter blue, for thin lines on dark axes
 _NARROWEST = 5.2  # inches, for the words of a legend
-
-Array = NDArray[np.float64]
 
 
 class Style(NamedTuple):

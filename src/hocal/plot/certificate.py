@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal._base.validation import check_choice
 from hocal.guarantees.certificates import Certificate
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink
@@ -20,8 +21,6 @@ __all__ = ["CertificateDisplay"]
 
 _EMPTY = "says nothing: the whole range"
 MAX_NAMED = 30  # cells whose numbers fit under the axis
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
@@ -68,13 +67,13 @@ class CertificateDisplay(Display):
     'width of the interval of aleatoric uncertainty (nats)'
     """
 
-    cells: NDArray[np.intp]
-    n_items: NDArray[np.int64]
+    cells: Index
+    n_items: IntArray
     estimate: Array
     lower: Array
     upper: Array
-    vacuous: NDArray[np.bool_]
-    inside: NDArray[np.bool_]
+    vacuous: Mask
+    inside: Mask
     maximum: float
     quantity: str
     entropy: str
@@ -192,7 +191,7 @@ class CertificateDisplay(Display):
             ylim=(0, 1.05 * max(float(self.upper.max()), float(self.estimate.max()))),
         )
 
-    def _add_lines(self, ax: Axes, chosen: NDArray[np.bool_], name: str, **look: Any) -> None:
+    def _add_lines(self, ax: Axes, chosen: Mask, name: str, **look: Any) -> None:
         if chosen.any():
             place = np.flatnonzero(chosen)
             self.artists_[name] = ax.vlines(
@@ -200,7 +199,7 @@ class CertificateDisplay(Display):
             )
 
     def _add_points(
-        self, ax: Axes, chosen: NDArray[np.bool_], name: str, x: NDArray[Any], y: Array, **look: Any
+        self, ax: Axes, chosen: Mask, name: str, x: NDArray[Any], y: Array, **look: Any
     ) -> None:
         if chosen.any():
             self.artists_[name] = ax.scatter(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_counts,
     check_dense_counts,
@@ -33,8 +34,6 @@ __all__ = ["CoverageDisplay"]
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # items whose labels are drawn anew at a time; the spread of more is scaled from these
 MAX_DRAWN = 20_000
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
@@ -216,9 +215,7 @@ class CoverageDisplay(Display):
         return self
 
 
-def _covered(
-    counts: NDArray[np.int64], means: Array, radii: Array, mixture: NDArray[np.intp]
-) -> Array:
+def _covered(counts: IntArray, means: Array, radii: Array, mixture: Index) -> Array:
     """Return the share of items within the radius of their mixture's mean, for each column of radii."""
     distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - means[mixture]).sum(axis=1)
     return np.asarray((distance[:, None] <= radii[mixture] + 1e-12).mean(axis=0))

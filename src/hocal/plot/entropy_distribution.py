@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
     check_dense_counts,
@@ -34,9 +35,6 @@ __all__ = ["EntropyDistributionDisplay"]
 
 # items of a cell whose labels are drawn anew; the spread of more is scaled from these
 MAX_DRAWN = 2_000
-
-Array = NDArray[np.float64]
-Cells = NDArray[np.intp]
 
 
 @dataclass(eq=False, repr=False)
@@ -88,8 +86,8 @@ class EntropyDistributionDisplay(Display):
     3
     """
 
-    cells: Cells
-    n_items: NDArray[np.int64]
+    cells: Index
+    n_items: IntArray
     edges: Array
     predicted: Array
     observed: Array
@@ -285,7 +283,7 @@ class EntropyDistributionDisplay(Display):
 
 def _labels(
     counts: Any, label_distributions: ArrayLike | None, n_classes: int
-) -> tuple[Array, NDArray[np.int64] | None]:
+) -> tuple[Array, IntArray | None]:
     """Return label shares, and how many labels they stand for unless they are the truth."""
     if (counts is None) == (label_distributions is None):
         raise ValueError(
@@ -301,8 +299,8 @@ def _labels(
 
 
 def _choose(
-    mixtures: Mixtures, measure: Entropy, cells: Cells, shown: int | ArrayLike, min_items: int
-) -> Cells:
+    mixtures: Mixtures, measure: Entropy, cells: Index, shown: int | ArrayLike, min_items: int
+) -> Index:
     """Return the cells to show."""
     n_items = np.bincount(cells)
     if np.ndim(shown) > 0:
@@ -325,8 +323,8 @@ def _choose(
 
 def _draw(
     mixtures: Mixtures,
-    totals: NDArray[np.int64] | None,
-    items: NDArray[np.intp],
+    totals: IntArray | None,
+    items: Index,
     measure: Entropy,
     n_resamples: int,
     generator: np.random.Generator,

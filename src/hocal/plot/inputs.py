@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from hocal._base.typing import Array, Index
 from hocal._base.validation import check_simplex
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.uncertainty.mixtures import check_mixtures
@@ -48,7 +49,7 @@ def name_classes(classes: Iterable[Any] | None, n_classes: int) -> tuple[str, ..
 
 def locate_items(
     calibrator: Any, probabilities: ArrayLike, cells: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Array, Index]:
     """Return checked predictions and their cells in the partition of a fitted calibrator."""
     check_calibrator(calibrator)
     p = check_simplex(probabilities, ndim=2, n_classes=calibrator.partition_.n_classes_)

@@ -8,9 +8,10 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_choice,
     check_dense_counts,
@@ -43,13 +44,11 @@ _ROUND = [
     digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5)
 ]  # ticks of the error
 
-Array = NDArray[np.float64]
-
 
 class LabelCurve(NamedTuple):
     """The errors of one method."""
 
-    k: NDArray[np.int64]  #: (n_sizes,) labels an item, rising
+    k: IntArray  #: (n_sizes,) labels an item, rising
     errors: Array  #: (n_sizes, n_splits)
 
 
@@ -270,7 +269,7 @@ class LabelCurveDisplay(Display):
         self._legend(ax, note)
 
 
-Items = tuple[Array, NDArray[np.int64]]  # predictions and labels
+Items = tuple[Array, IntArray]  # predictions and labels
 
 
 def _named(calibrators: Any) -> dict[str, SnapshotCalibrator]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
@@ -26,8 +26,6 @@ _BINS = 40
 _AREA = 350.0  # in points squared, of a single atom
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 _RANKS = ("first choice", "second choice", "third choice")
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
@@ -130,7 +128,7 @@ class MixtureDisplay(Display):
         return np.asarray(self.weights @ self.points)
 
     @property
-    def shown(self) -> NDArray[np.intp]:
+    def shown(self) -> Index:
         """The classes that are drawn, at most three, those of largest mean first; in class order if there are three."""
         if len(self.classes) <= 3:
             return np.arange(len(self.classes))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hocal._base.validation import Counts, check_choice, label_totals
+from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.validation import check_choice, label_totals
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics, Histogram, align_counts, rank_classes
 from hocal.guarantees.cell_uncertainty import (
@@ -33,9 +33,7 @@ QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
 MAX_DRAWN = 200
 _BLOCK = 1 << 19  # drawn rows held at once
 
-Array = NDArray[np.float64]
-Cells = NDArray[np.intp]
-Observe = Callable[[Sample, Cells, int], Array]
+Observe = Callable[[Sample, Index, int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +42,8 @@ class Comparison:
 
     mixtures: Mixtures  #: predictions, one an item
     probabilities: Array  #: (n_items, n_classes), by which the classes of an item are ranked
-    totals: NDArray[np.int64]  #: (n_items,) labels of each item
-    cells: Cells  #: (n_items,)
+    totals: IntArray  #: (n_items,) labels of each item
+    cells: Index  #: (n_items,)
     statistics: CellStatistics  #: the labels, cell by cell
     observe: Observe  #: estimates the quantity from labels
     aligned: bool  #: whether the mixtures have their classes in order of falling prediction
@@ -59,7 +57,7 @@ class Comparison:
         mixtures: Mixtures,
         probabilities: Array,
         counts: Counts,
-        cells: Cells,
+        cells: Index,
         layout: CellLayout,
         *,
         aligned: bool,
@@ -147,7 +145,7 @@ class Comparison:
         n_items = np.bincount(self.cells, minlength=n_cells)
         return scale_noise(np.concatenate(results), np.minimum(n_items, MAX_DRAWN), n_items)
 
-    def _draw(self, items: NDArray[np.intp], generator: np.random.Generator) -> NDArray[np.int64]:
+    def _draw(self, items: Index, generator: np.random.Generator) -> IntArray:
         """Draw as many labels from the mixtures of some items as they have, in the order that is observed."""
         drawn = self.mixtures[items].draw(self.totals[items], random_state=generator)
         return (
@@ -157,7 +155,7 @@ class Comparison:
         )
 
 
-def _draw_items(cells: Cells, n_cells: int, generator: np.random.Generator) -> NDArray[np.intp]:
+def _draw_items(cells: Index, n_cells: int, generator: np.random.Generator) -> Index:
     """Return up to 200 random items of each cell, cell by cell."""
     n_items = np.bincount(cells, minlength=n_cells)
     order = generator.permutation(len(cells))
@@ -196,7 +194,7 @@ def _observed_estimator(
         _brier_statistic if entropy == "brier" else _shannon_statistic(histogram, statistics)
     )
 
-    def aleatoric(sample: Sample, cells: Cells, n_cells: int) -> Array:
+    def aleatoric(sample: Sample, cells: Index, n_cells: int) -> Array:
         several = sample.totals >= 2
         return _average(
             statistic(sample.at_least(2)), sample.repeats[several], cells[several], n_cells
@@ -209,7 +207,7 @@ def _observed_estimator(
     )
 
 
-def _average(values: Array, repeats: Array, cells: Cells, n_cells: int) -> Array:
+def _average(values: Array, repeats: Array, cells: Index, n_cells: int) -> Array:
     with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
         return np.asarray(
             np.bincount(cells, values * repeats, n_cells) / np.bincount(cells, repeats, n_cells)
@@ -242,7 +240,7 @@ def _shannon_statistic(
     )
 
 
-def _predictive(sample: Sample, cells: Cells, n_cells: int, entropy: str) -> Array:
+def _predictive(sample: Sample, cells: Index, n_cells: int, entropy: str) -> Array:
     """Return G(mean of the label shares), corrected for the variance of that mean to first order.
 
     E G(m) falls short of G(E m) by about sum_j |G''_jj| Var(m_j) / 2: exactly for Brier, |G''| = 2,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_cells, check_dense_counts, check_same_length
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
 from hocal.plot.inputs import check_some, check_some_mixtures, name_classes
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["PredictionSetDisplay"]
 
 _AREA = 120.0  # in points squared, of a single atom
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
@@ -68,13 +67,13 @@ class PredictionSetDisplay(Display):
     'share of labels'
     """
 
-    items: NDArray[np.intp]
+    items: Index
     points: list[Array]
     weights: list[Array]
     lower: Array
     upper: Array
     shares: Array | None
-    contains: NDArray[np.bool_] | None
+    contains: Mask | None
     classes: tuple[str, ...]
 
     @classmethod

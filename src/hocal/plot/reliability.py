@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_cells,
     check_counts,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReliabilityDisplay"]
 
-Array = NDArray[np.float64]
 _NAMES = {
     "aleatoric": "aleatoric uncertainty",
     "epistemic": "epistemic uncertainty",
@@ -101,7 +101,7 @@ class ReliabilityDisplay(Display):
     lower: Array
     upper: Array
     band: Array
-    n_items: NDArray[np.int64]
+    n_items: IntArray
     quantity: Quantity
     entropy: str
     confidence: float
@@ -229,7 +229,7 @@ class ReliabilityDisplay(Display):
         )
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Mask:
         """Cells whose point lies outside its noise band; about 1 - confidence of them do so by chance."""
         return np.asarray((self.observed < self.band[0]) | (self.observed > self.band[1]))
 
@@ -277,7 +277,7 @@ class ReliabilityDisplay(Display):
         self._legend(ax, self._note(shown))
         return self
 
-    def _set_axes(self, ax: Axes, shown: NDArray[np.bool_]) -> None:
+    def _set_axes(self, ax: Axes, shown: Mask) -> None:
         """Set limits that hold all points and bands, while wide intervals may run out of sight."""
         values = np.concatenate([self.predicted[shown], self.observed[shown], *self.band[:, shown]])
         low = float(np.nanmin(values))
@@ -295,20 +295,18 @@ class ReliabilityDisplay(Display):
             ylabel=f"observed {name}",
         )
 
-    def _note(self, shown: NDArray[np.bool_]) -> str:
+    def _note(self, shown: Mask) -> str:
         """Return what the legend says about sizes and about cells that are not drawn."""
         left_out = int((self.n_items > 0).sum() - shown.sum())
         sizes = self.n_items[shown]
         note = f"area of a point: its items, {sizes.min():,} to {sizes.max():,}"
         return note + f"\n{count(left_out, 'smaller cell')} not shown" * (left_out > 0)
 
-    def _verticals(
-        self, ax: Axes, shown: NDArray[np.bool_], ends: Array, **style: Any
-    ) -> LineCollection:
+    def _verticals(self, ax: Axes, shown: Mask, ends: Array, **style: Any) -> LineCollection:
         """Draw a vertical line at each cell's prediction."""
         return ax.vlines(self.predicted[shown], ends[0, shown], ends[1, shown], **style)
 
-    def _draw_cells(self, ax: Axes, shown: NDArray[np.bool_]) -> None:
+    def _draw_cells(self, ax: Axes, shown: Mask) -> None:
         largest = float(self.n_items[shown].max())
         inside = shown & ~self.outside
         outside = shown & self.outside

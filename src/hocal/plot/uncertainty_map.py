@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_cells, check_integer
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
 from hocal.uncertainty.decomposition import Decomposition, decompose
@@ -24,13 +25,11 @@ MAX_POINTS = 5_000  # distinct points that are drawn one by one
 _BINS = 80  # of the density, along each axis
 _BLOCK = 1 << 20  # items counted at once, so that memory does not grow with their number
 
-Array = NDArray[np.float64]
-
 
 class _Points(NamedTuple):
     aleatoric: Array
     epistemic: Array
-    n_items: NDArray[np.int64]
+    n_items: IntArray
 
 
 @dataclass(eq=False, repr=False)
@@ -74,7 +73,7 @@ class UncertaintyMapDisplay(Display):
     epistemic: Array
     entropy: Entropy
     maximum: float | None
-    marked: NDArray[np.intp]
+    marked: Index
 
     @classmethod
     def from_estimator(
@@ -152,7 +151,7 @@ class UncertaintyMapDisplay(Display):
         both, n_items = np.unique(self.aleatoric + 1j * self.epistemic, return_counts=True)
         return _Points(both.real, both.imag, n_items)
 
-    def density(self, n_bins: int = _BINS) -> tuple[NDArray[np.int64], Array, Array]:
+    def density(self, n_bins: int = _BINS) -> tuple[IntArray, Array, Array]:
         """Return the number of items in each square of a grid, (n_bins, n_bins), and the edges along both axes."""
         n_bins = check_integer(n_bins, "n_bins", minimum=1)
         edges = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal._base.validation import label_totals
 from hocal.report.schema import CellRow, Confusion, Leaders
 from hocal.report.study import Study, number
@@ -17,8 +17,6 @@ MAX_CELLS = 300
 MAX_CONFUSIONS = 12
 N_LEADERS = 6
 LEAST_SHARE = 0.001  # of the items: a cell with fewer is not worth acting on
-
-Array = NDArray[np.float64]
 
 
 def describe_cells(study: Study, measurement: Measurement | None) -> list[CellRow]:
@@ -50,12 +48,12 @@ def describe_confusions(study: Study) -> list[Confusion]:
     return _confusions(study, slice(None), MAX_CONFUSIONS)
 
 
-def _largest(cells: NDArray[np.intp], values: Array) -> list[int]:
+def _largest(cells: Index, values: Array) -> list[int]:
     order = np.argsort(-values[cells], kind="stable")
     return [int(cell) for cell in cells[order]]
 
 
-def _proved_first(cells: list[int], proved: NDArray[np.bool_]) -> list[int]:
+def _proved_first(cells: list[int], proved: Mask) -> list[int]:
     """Put cells about which nothing is proved last: the estimate of a cell with an item or two is no ground to act."""
     return sorted(cells, key=lambda cell: not proved[cell])
 
@@ -91,7 +89,7 @@ def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
     }
 
 
-def _share(values: Array, n_items: NDArray[np.int64], cell: int) -> float:
+def _share(values: Array, n_items: IntArray, cell: int) -> float:
     """Return what a cell holds of the sum over all items."""
     total = float(values @ n_items)
     return number(values[cell] * n_items[cell] / total) if total > 0 else 0.0

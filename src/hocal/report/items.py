@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from hocal._base.typing import Array, Index
 from hocal.report.schema import Card, Gallery, Image, ItemRow, Standing, Text
 from hocal.report.study import Study, number
 
@@ -47,7 +48,7 @@ def describe_galleries(
     return galleries
 
 
-def _pick(study: Study, standing: Standing, n_wanted: int) -> NDArray[np.intp]:
+def _pick(study: Study, standing: Standing, n_wanted: int) -> Index:
     """Return items of the cells that stand out most, in turns, the least sure predictions of a cell first.
 
     Items of a cell share their uncertainty, so a list by uncertainty alone would show one cell
@@ -70,12 +71,12 @@ def _pick(study: Study, standing: Standing, n_wanted: int) -> NDArray[np.intp]:
     return np.concatenate(nothing + members)[in_turns[:n_wanted]]
 
 
-def _least_sure_first(study: Study, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _least_sure_first(study: Study, rows: Index) -> Index:
     entropy = special.entr(study.probabilities[rows]).sum(axis=1)
     return rows[np.argsort(-entropy, kind="stable")]
 
 
-def _rows(study: Study, rows: NDArray[np.intp], names: Any) -> list[ItemRow]:
+def _rows(study: Study, rows: Index, names: Any) -> list[ItemRow]:
     if not len(rows):
         return []
     cells = None if study.given_cells is None else study.given_cells[rows]
@@ -83,7 +84,7 @@ def _rows(study: Study, rows: NDArray[np.intp], names: Any) -> list[ItemRow]:
     return [_row(study, int(row), names, mean) for row, mean in zip(rows, calibrated, strict=True)]
 
 
-def _row(study: Study, row: int, names: Any, calibrated: NDArray[np.float64]) -> ItemRow:
+def _row(study: Study, row: int, names: Any, calibrated: Array) -> ItemRow:
     p = study.probabilities[row]
     cell = int(study.cells[row])
     top = int(p.argmax())

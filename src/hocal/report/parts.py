@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal.report.schema import Distribution, MapPoint, Parts
 from hocal.report.study import Study, number
 
@@ -15,8 +15,6 @@ __all__ = ["describe_parts"]
 MAX_POINTS = 250  # cells drawn one by one; more are gathered in squares
 N_SQUARES = 40  # along each axis of the map
 N_BINS = 24  # of the histograms
-
-Array = NDArray[np.float64]
 
 
 def describe_parts(study: Study) -> Parts:
@@ -48,7 +46,7 @@ def describe_parts(study: Study) -> Parts:
     }
 
 
-def _spread(values: Array, n_items: NDArray[np.int64]) -> Distribution:
+def _spread(values: Array, n_items: IntArray) -> Distribution:
     low, median, high = np.quantile(values, [0.1, 0.5, 0.9], weights=n_items, method="inverted_cdf")
     return {
         "mean": number(np.average(values, weights=n_items)),
@@ -59,7 +57,7 @@ def _spread(values: Array, n_items: NDArray[np.int64]) -> Distribution:
     }
 
 
-def _map(study: Study, used: NDArray[np.intp]) -> list[MapPoint]:
+def _map(study: Study, used: Index) -> list[MapPoint]:
     """Return a point for each cell, the largest first so that small ones are drawn on top."""
     largest_first = used[np.argsort(-study.n_items[used], kind="stable")]
     return [
@@ -75,7 +73,7 @@ def _map(study: Study, used: NDArray[np.intp]) -> list[MapPoint]:
     ]
 
 
-def _squares(study: Study, used: NDArray[np.intp], top: float) -> list[MapPoint]:
+def _squares(study: Study, used: Index, top: float) -> list[MapPoint]:
     """Return a point for each square of the map that holds cells: the mean of their items."""
     across, up = (
         np.minimum((values[used] / top * N_SQUARES).astype(int), N_SQUARES - 1)
@@ -86,7 +84,7 @@ def _squares(study: Study, used: NDArray[np.intp], top: float) -> list[MapPoint]
     return sorted(points, key=lambda point: -point["n_items"])
 
 
-def _gather(study: Study, cells: NDArray[np.intp]) -> MapPoint:
+def _gather(study: Study, cells: Index) -> MapPoint:
     n_items = study.n_items[cells]
     return {
         "name": study.name(cells[0]) if len(cells) == 1 else f"{len(cells)} cells",

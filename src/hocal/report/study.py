@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hocal._base.validation import Counts, check_counts, check_same_length
+from hocal._base.typing import Array, Counts, Index, IntArray, Mask
+from hocal._base.validation import check_counts, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
 from hocal.calibration.cross_fitting import aligned_proba
@@ -28,8 +29,6 @@ from hocal.uncertainty.decomposition import decompose
 
 __all__ = ["Study", "describe_cell", "number"]
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Study:
@@ -39,10 +38,10 @@ class Study:
     certificate: Certificate
     classes: tuple[str, ...]
     probabilities: Array  #: (n_items, n_classes)
-    cells: NDArray[np.intp]  #: (n_items,)
-    given_cells: NDArray[np.intp] | None  #: the same where the user gave them
+    cells: Index  #: (n_items,)
+    given_cells: Index | None  #: the same where the user gave them
     counts: Counts | None  #: held-out labels, rows may be empty
-    n_items: NDArray[np.int64]  #: (n_cells,)
+    n_items: IntArray  #: (n_cells,)
     predictive: Array  #: (n_cells,) nats
     aleatoric: Array
     epistemic: Array
@@ -89,11 +88,11 @@ class Study:
         )
 
     @property
-    def used(self) -> NDArray[np.intp]:
+    def used(self) -> Index:
         """The cells that hold an item of the report."""
         return np.flatnonzero(self.n_items)
 
-    def labels(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    def labels(self, rows: Index) -> IntArray:
         """Return the held-out labels of some items, dense; zeros where none were given."""
         if self.counts is None:
             return np.zeros((len(rows), len(self.classes)), dtype=np.int64)
@@ -143,13 +142,13 @@ def _class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
     return names
 
 
-def _ranks_higher(first: Array, second: Array, n_items: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _ranks_higher(first: Array, second: Array, n_items: IntArray) -> Mask:
     """Tell which cells lie higher by the first number than by the second, compared with all items."""
     ahead = _share_below(first, n_items) - _share_below(second, n_items)
     return np.where(ahead == 0, first > second, ahead > 0)
 
 
-def _share_below(values: Array, n_items: NDArray[np.int64]) -> Array:
+def _share_below(values: Array, n_items: IntArray) -> Array:
     order = np.argsort(values, kind="stable")
     below = np.cumsum(n_items[order]) - n_items[order]
     first = np.searchsorted(values[order], values)  # equal values share a place

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer, check_random_state, label_totals
 from hocal.calibration.evaluation import aleatoric_error
 from hocal.report.schema import Calibration, CertificatePart, Check, Trust
@@ -19,8 +19,6 @@ __all__ = ["Measurement", "measure", "trust"]
 MAX_MEASURED = 20_000
 # below that the entropy of an item's histogram is too far below that of its distribution
 ENOUGH_LABELS = 10
-
-Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
@@ -127,9 +125,7 @@ def _snapshot_size(study: Study, k: int | None, most: int) -> int:
     return size
 
 
-def _disagreement(
-    counts: NDArray[np.int64], cells: NDArray[np.intp], n_cells: int
-) -> tuple[Array, NDArray[np.int64]]:
+def _disagreement(counts: IntArray, cells: Index, n_cells: int) -> tuple[Array, IntArray]:
     """Return how often two labels of an item differ, cell by cell, and the items with two labels."""
     totals = counts.sum(axis=1)
     twice = totals >= 2
@@ -142,14 +138,12 @@ def _disagreement(
         return np.bincount(cells, differ, minlength=n_cells) / n_items, n_items
 
 
-def _average(values: Array, n_items: NDArray[np.int64]) -> float | None:
+def _average(values: Array, n_items: IntArray) -> float | None:
     filled = n_items > 0
     return number(np.average(values[filled], weights=n_items[filled])) if filled.any() else None
 
 
-def _aleatoric_error(
-    study: Study, counts: NDArray[np.int64], cells: NDArray[np.intp]
-) -> float | None:
+def _aleatoric_error(study: Study, counts: IntArray, cells: Index) -> float | None:
     if np.median(counts.sum(axis=1)) < ENOUGH_LABELS:
         return None
     parts = decompose(

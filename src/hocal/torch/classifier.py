@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_array,
     check_dense_counts,
@@ -30,8 +31,6 @@ from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["SnapshotClassifier"]
-
-Array = NDArray[np.float64]
 
 
 class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's bases carry no types
@@ -77,7 +76,7 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
 
     model_: nn.Module
     history_: TrainingHistory
-    classes_: NDArray[np.int64]
+    classes_: IntArray
     n_features_in_: int
 
     def __init__(
@@ -139,7 +138,7 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         """Return the mean of each item's mixture, (n_items, n_classes)."""
         return self.predict_mixture(X).mean()
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, X: ArrayLike) -> IntArray:
         """Return the most likely class of each item."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
@@ -179,7 +178,7 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         )
 
     def _train(
-        self, features: Array, labels: NDArray[np.int64], generator: np.random.Generator
+        self, features: Array, labels: IntArray, generator: np.random.Generator
     ) -> TrainingHistory:
         share = check_number(
             self.validation_fraction, "validation_fraction", minimum=0, maximum=0.9
@@ -202,7 +201,7 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         )
 
     def _loader(
-        self, features: Array, labels: NDArray[np.int64], rows: NDArray[np.intp], *, shuffle: bool
+        self, features: Array, labels: IntArray, rows: Index, *, shuffle: bool
     ) -> DataLoader[tuple[Tensor, ...]]:
         data = TensorDataset(
             torch.from_numpy(features[rows]).float(), torch.from_numpy(labels[rows])

@@ -13,6 +13,7 @@ from scipy import special
 
 from hocal._base.frames import to_frame
 from hocal._base.notebook import bar, fold, table
+from hocal._base.typing import Array
 from hocal._base.validation import check_choice, check_integer, check_same_length
 from hocal.uncertainty.entropy import Entropy, Separable, get_entropy
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"]
 
-Array = NDArray[np.float64]
 Kind = Literal["mutual-information", "reverse", "total"]
 KINDS: tuple[Kind, ...] = ("mutual-information", "reverse", "total")
 _MAX_BLOCK = 1 << 20  # numbers of an item that are worked on at once

@@ -13,16 +13,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import Array, Index
 from hocal._base.validation import check_choice, check_integer
 from hocal.uncertainty.flows import Atoms, begins, cut, least_costs, ranges, sum_by_pair
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["WassersteinInterval", "wasserstein", "wasserstein_interval"]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.intp]
 
 _SCALES = {"l1": 1.0, "tv": 0.5}
 _MAX_COSTS = 25_000_000  # 5000 x 5000: 700 MB of work space and a few seconds
@@ -131,7 +129,7 @@ def wasserstein_interval(
 
 
 def _over_pairs(
-    a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures, Integers, Integers], Array]
+    a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures, Index, Index], Array]
 ) -> Array:
     """Return lower and upper values of the items, (2, n_items), from a function of pairs of stored mixtures.
 
@@ -150,7 +148,7 @@ def _over_pairs(
     return values[:, place]
 
 
-def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Integers, Integers, Any]:
+def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Index, Index, Any]:
     """Return the mixture of a and the mixture of b in each distinct pair, and where items find their pair."""
     if a.n_classes != b.n_classes:
         raise ValueError(
@@ -167,7 +165,7 @@ def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Integers, Integers, Any]:
     return *np.divmod(codes, b.n_mixtures), place
 
 
-def _atoms(mixtures: Mixtures, chosen: Integers) -> tuple[Array, Array, Integers]:
+def _atoms(mixtures: Mixtures, chosen: Index) -> tuple[Array, Array, Index]:
     """Return the atoms of the chosen mixtures, their mass, and how many each mixture has."""
     starts = mixtures.offsets[chosen]
     ends = mixtures.offsets[chosen + 1]
@@ -185,7 +183,7 @@ def _atoms(mixtures: Mixtures, chosen: Integers) -> tuple[Array, Array, Integers
     )
 
 
-def _binary(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Array:
+def _binary(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Array:
     """Return the distance of each pair of two-class mixtures."""
     points_a, mass_a, sizes_a = _atoms(a, first)
     points_b, mass_b, sizes_b = _atoms(b, second)
@@ -196,7 +194,7 @@ def _binary(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Arra
     return 2 * _line_distances(line, np.concatenate([mass_a, -mass_b]), begins(sizes_a + sizes_b))
 
 
-def _line_distances(line: Array, mass: Array, starts: Integers) -> Array:
+def _line_distances(line: Array, mass: Array, starts: Index) -> Array:
     """Return the integral of |F - G| for each group of signed masses, F - G being their running sum.
 
     Group g lies on [2g, 2g + 1], so that one sort and one running sum serve all groups: the mass of
@@ -212,12 +210,12 @@ def _line_distances(line: Array, mass: Array, starts: Integers) -> Array:
     return np.add.reduceat(areas, starts)
 
 
-def _exact(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Array:
+def _exact(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Array:
     """Return the distance of each pair of mixtures with any number of classes."""
     return _transport(_merge(_all_atoms(a, b, first, second)), len(first))
 
 
-def _all_atoms(a: Mixtures, b: Mixtures, first: Integers, second: Integers) -> Atoms:
+def _all_atoms(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Atoms:
     """Return the atoms of both mixtures of each pair, those of the second with negative mass."""
     points_a, mass_a, sizes_a = _atoms(a, first)
     points_b, mass_b, sizes_b = _atoms(b, second)
@@ -265,9 +263,7 @@ def _transport(atoms: Atoms, n_pairs: int) -> Array:
     return least_costs(atoms, n_pairs)
 
 
-def _bounds(
-    a: Mixtures, b: Mixtures, first: Integers, second: Integers, *, resolution: int
-) -> Array:
+def _bounds(a: Mixtures, b: Mixtures, first: Index, second: Index, *, resolution: int) -> Array:
     """Return a lower and an upper bound on the distance of each pair from atoms rounded to a lattice."""
     left = _merge(_all_atoms(a, b, first, second))
     n_pairs = len(first)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
     check_choice,
@@ -43,8 +44,6 @@ _TINY = float(
 )  # vanishes next to a probability that matters, in float32 and float64
 # of the one-sided three-point difference: truncation and round-off are both near 1e-10
 _STEP = 1e-5
-
-Array = NDArray[np.float64]
 
 
 class Entropy(ABC):

@@ -12,15 +12,14 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from hocal._base.typing import Array, Index, Mask
+
 __all__ = ["Atoms", "begins", "cut", "least_costs", "ranges", "sum_by_pair"]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.intp]
 
 _MAX_UNITS = 128  # of mass, to be assigned one by one
 _ROUND_OFF = 1e-12  # by which a multiple of the unit may miss a whole number
@@ -59,7 +58,7 @@ class Atoms(NamedTuple):
 
     points: Array
     mass: Array
-    pair: Integers
+    pair: Index
 
 
 class _Side(NamedTuple):
@@ -81,9 +80,9 @@ class _Side(NamedTuple):
 
     points: Array
     mass: Array
-    pair: Integers
-    sizes: Integers
-    begins: Integers
+    pair: Index
+    sizes: Index
+    begins: Index
     total: Array
 
 
@@ -119,24 +118,24 @@ def least_costs(atoms: Atoms, n_pairs: int) -> Array:
     return costs * sinks.total
 
 
-def cut(chosen: Integers, sizes: Integers, limit: int) -> list[Integers]:
+def cut(chosen: Index, sizes: Index, limit: int) -> list[Index]:
     """Cut a list of pairs into blocks whose sizes sum to about the limit at most."""
     if len(chosen) < 2:
         return [chosen] if len(chosen) else []
     return np.split(chosen, np.flatnonzero(np.diff(np.cumsum(sizes[chosen]) // limit)) + 1)
 
 
-def ranges(starts: Integers, sizes: Integers) -> Integers:
+def ranges(starts: Index, sizes: Index) -> Index:
     """Return the numbers from each start on, as many as its size, in one array."""
     return np.arange(sizes.sum()) + np.repeat(starts - begins(sizes), sizes)
 
 
-def begins(sizes: Integers) -> Integers:
+def begins(sizes: Index) -> Index:
     """Return where groups of these sizes begin when they follow one another."""
     return sizes.cumsum() - sizes
 
 
-def sum_by_pair(values: Array, pair: Integers, n_pairs: int) -> Array:
+def sum_by_pair(values: Array, pair: Index, n_pairs: int) -> Array:
     """Return the sum of the values of each pair."""
     return np.bincount(pair, values, minlength=n_pairs).astype(
         np.float64, copy=False
@@ -161,7 +160,7 @@ def _from_one(one: _Side, many: _Side) -> Array:
     return sum_by_pair(distances * many.mass[rows], pair, len(one.sizes))
 
 
-def _units(sources: _Side, sinks: _Side) -> Integers:
+def _units(sources: _Side, sinks: _Side) -> Index:
     """Return of how many equal units the mass of each pair consists; 0 where it does not, or of too many."""
     least = np.ones(len(sources.sizes))
     for side in (sources, sinks):
@@ -212,7 +211,7 @@ def _distances_by_class(points: Array, others: Array) -> Array:
     return distances
 
 
-def _n_shared(points: Array, others: Array) -> Integers:
+def _n_shared(points: Array, others: Array) -> Index:
     """Return for each class how many pairs of points have it in common."""
     return np.asarray(np.count_nonzero(points, axis=0) * np.count_nonzero(others, axis=0))
 
@@ -232,7 +231,7 @@ def _assigned(supply: Array, demand: Array, costs: Array, units: int) -> float:
     return float(each[linear_sum_assignment(each)].mean())
 
 
-def _joint_costs(sources: _Side, sinks: _Side, pairs: Integers) -> Array:
+def _joint_costs(sources: _Side, sinks: _Side, pairs: Index) -> Array:
     """Return the same for several small pairs, whose arcs make one problem that falls apart into theirs."""
     supplies, demands, blocks = zip(
         *(_problem(sources, sinks, pair) for pair in pairs), strict=True
@@ -270,7 +269,7 @@ def _screened(supply: Array, demand: Array, costs: Array) -> dict[str, Any] | No
     return None
 
 
-def _likely_arcs(supply: Array, demand: Array, costs: Array) -> NDArray[np.bool_]:
+def _likely_arcs(supply: Array, demand: Array, costs: Array) -> Mask:
     """Mark the arcs that an entropy-regularised plan (Sinkhorn) uses most, and those of one feasible plan."""
     plan = np.exp(costs.astype(np.float32) * np.float32(-1 / _SMOOTHING))
     row_mass = supply.astype(np.float32)
@@ -284,7 +283,7 @@ def _likely_arcs(supply: Array, demand: Array, costs: Array) -> NDArray[np.bool_
     plan *= rows[:, None]
     plan *= columns
     left_out = max(1 - _ARCS_PER_ATOM * sum(plan.shape) / plan.size, 0)
-    arcs: NDArray[np.bool_] = plan >= np.quantile(plan.ravel()[::7], left_out)
+    arcs: Mask = plan >= np.quantile(plan.ravel()[::7], left_out)
     # Serving the sinks in order, from the sources in order, makes the screened problem feasible.
     sources = np.cumsum(supply)[:-1]
     sinks = np.cumsum(demand)[:-1]

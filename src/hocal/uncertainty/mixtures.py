@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     BLOCK,
     SUM_TOLERANCE,
@@ -31,8 +32,6 @@ __all__ = ["Mixtures", "check_mixtures"]
 
 _LOG_ZERO = -1e30  # stands for log 0, so that 0 * log 0 is 0; sums below half of it are -inf
 MAX_ATOMS = 20_000_000
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,8 +70,8 @@ class Mixtures:
     # (n_points, n_classes): atom a lies at _support[a % n_points], often with n_points = n_atoms
     _support: Array
     weights: Array
-    offsets: NDArray[np.intp]
-    index: NDArray[np.intp]
+    offsets: Index
+    index: Index
 
     def __init__(
         self, points: ArrayLike, weights: ArrayLike, offsets: ArrayLike, index: ArrayLike
@@ -407,7 +406,7 @@ class Mixtures:
             np.clip(np.searchsorted(mass, places, side="right") - 1, first, end - 1)
         )
 
-    def draw(self, k: Any, *, random_state: Any = None) -> NDArray[np.int64]:
+    def draw(self, k: Any, *, random_state: Any = None) -> IntArray:
         """Draw a label distribution from each item's mixture, and k labels from it.
 
         Parameters
@@ -451,7 +450,7 @@ class Mixtures:
         rows = pairs[:, 1:]
         return (self._pair_log_likelihood(mixture, rows) + log_multiplicity(rows))[packed.inverse]
 
-    def _pair_log_likelihood(self, mixture: NDArray[Any], rows: NDArray[np.int64]) -> Array:
+    def _pair_log_likelihood(self, mixture: NDArray[Any], rows: IntArray) -> Array:
         """Return log sum_a w_a prod_j p_aj^s_j for pairs of a mixture and a count vector, in blocks."""
         logs = _safe_log(self._support)
         mass = _safe_log(self.weights)
@@ -462,7 +461,7 @@ class Mixtures:
             result[block] = _segment_logsumexp(terms, starts)
         return result
 
-    def _stored_snapshot_distribution(self, k: int) -> tuple[NDArray[np.int64], Array]:
+    def _stored_snapshot_distribution(self, k: int) -> tuple[IntArray, Array]:
         """Return Y^(k) and its probabilities under each stored mixture."""
         snapshots = enumerate_snapshots(
             check_integer(k, "k", minimum=1), self.n_classes, max_size=MAX_ATOMS
@@ -474,7 +473,7 @@ class Mixtures:
             )
         return snapshots, self._lattice_expectation(snapshots, log_multiplicity(snapshots))
 
-    def _lattice_expectation(self, exponents: NDArray[np.int64], log_factor: Array) -> Array:
+    def _lattice_expectation(self, exponents: IntArray, log_factor: Array) -> Array:
         """Return E[factor * prod_j p_j^exponent_j] for each stored mixture and row of exponents."""
         result = np.full((self.n_mixtures, len(exponents)), np.nan)
         logs = _safe_log(self._support)
@@ -491,16 +490,14 @@ class Mixtures:
         rows = max(size // (self.n_classes * max(largest, 1)), 1)
         return (slice(start, start + rows) for start in range(0, len(mixture), rows))
 
-    def pairs(
-        self, mixture: NDArray[Any]
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    def pairs(self, mixture: NDArray[Any]) -> tuple[Index, Index, Index]:
         """List the atoms of several stored mixtures: row in the list, atom, and where each row starts."""
         sizes = np.diff(self.offsets)[mixture]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         row = np.repeat(np.arange(len(mixture)), sizes)
         return row, np.arange(len(row)) + (self.offsets[mixture] - starts[:-1])[row], starts
 
-    def points_at(self, atoms: NDArray[np.intp] | slice) -> Array:
+    def points_at(self, atoms: Index | slice) -> Array:
         """Return the label distributions of some atoms, ``points[atoms]`` without putting all of them together."""
         if self._shared:
             chosen = (
@@ -555,9 +552,7 @@ def check_mixtures(mixtures: Any) -> Mixtures:
     )
 
 
-def _count_pairs(
-    first: NDArray[np.intp], second: NDArray[np.intp], n_second: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def _count_pairs(first: Index, second: Index, n_second: int) -> tuple[Index, Index, Index]:
     """Return the distinct pairs of numbers in order, and how often each occurs."""
     codes = first * n_second + second
     if (int(first.max(initial=0)) + 1) * n_second > 4 * len(codes):

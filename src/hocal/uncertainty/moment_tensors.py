@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import linprog
 
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_array, check_integer, check_number, check_simplex
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import (
@@ -26,9 +27,6 @@ __all__ = ["Realisation", "from_tuples", "nearest_realisable", "thin_distributio
 _ROUNDS = 20
 _CLIMBS = 50
 _NEGLIGIBLE = 1e-13
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Realisation(NamedTuple):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_array,
     check_dense_counts,
@@ -28,7 +29,6 @@ __all__ = [
     "snapshot_weights",
 ]
 
-Array = NDArray[np.float64]
 
 _ROUNDING = 1e-12  # of a Bernstein sum and of a moment, relative to its largest term
 
@@ -45,7 +45,7 @@ class CentralMoments(NamedTuple):
     """
 
     values: Array
-    feasible: NDArray[np.bool_]
+    feasible: Mask
 
 
 def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
@@ -197,7 +197,7 @@ def snapshot_weights(moments: ArrayLike) -> Array:
     return np.asarray(special.comb(k, rest) * terms)
 
 
-def _falling(base: NDArray[np.int64], order: int) -> Array:
+def _falling(base: IntArray, order: int) -> Array:
     """Return base (base - 1) ... (base - order + 1)."""
     result = np.ones(len(base))
     for lost in range(order):
@@ -205,7 +205,7 @@ def _falling(base: NDArray[np.int64], order: int) -> Array:
     return result
 
 
-def _check_exponents(exponents: ArrayLike) -> NDArray[np.int64]:
+def _check_exponents(exponents: ArrayLike) -> IntArray:
     array = check_array(exponents, "exponents")
     if array.ndim > 2 or array.ndim == 0 or (array < 0).any() or (array != np.floor(array)).any():
         raise ValueError(

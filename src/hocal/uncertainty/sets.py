@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_choice, check_fraction, check_number, check_simplex
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 
@@ -15,7 +16,6 @@ __all__ = ["PredictionSets", "predict_set"]
 
 _ROUNDING = 1e-12  # of a cumulated sum of weights and of a distance
 
-Array = NDArray[np.float64]
 Shape = Literal["atoms", "ball"]
 SHAPES: tuple[Shape, ...] = ("atoms", "ball")
 
@@ -61,7 +61,7 @@ class PredictionSets:
         grown = check_number(delta, "delta", minimum=0)
         return replace(self, radius=self.radius + grown, delta=self.delta + grown)
 
-    def contains(self, label_distributions: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, label_distributions: ArrayLike) -> Mask:
         """Say for each item whether a label distribution, (n_items, n_classes), lies in its set."""
         points = check_simplex(
             label_distributions, "label_distributions", ndim=2, n_classes=self.centres.n_classes
@@ -143,12 +143,12 @@ def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
     return PredictionSets(centres, radius[mixtures.index], mass[mixtures.index])
 
 
-def _owners(mixtures: Mixtures) -> NDArray[np.intp]:
+def _owners(mixtures: Mixtures) -> Index:
     """Return the mixture each atom belongs to."""
     return np.repeat(np.arange(mixtures.n_mixtures), np.diff(mixtures.offsets))
 
 
-def _cumulate(mixtures: Mixtures, key: Array) -> tuple[NDArray[np.intp], Array]:
+def _cumulate(mixtures: Mixtures, key: Array) -> tuple[Index, Array]:
     """Order the atoms of each mixture by a key and cumulate their weights in that order."""
     order = np.lexsort((key, _owners(mixtures)))
     total = np.concatenate([[0.0], np.cumsum(mixtures.weights[order])])

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 
+from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
-    Counts,
     check_counts,
     check_dense_counts,
     check_integer,
@@ -39,22 +39,19 @@ __all__ = [
 MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
 _CODE_LIMIT = 2**62
 
-IntArray = NDArray[np.int64]
-Array = NDArray[np.float64]
-
 
 class Compressed(NamedTuple):
     """Distinct rows of a count matrix, in lexicographic order when the matrix is dense."""
 
     unique: Counts  #: (n_distinct, n_classes)
     multiplicity: IntArray  #: (n_distinct,) how often each occurs
-    inverse: NDArray[np.intp]  #: (n_items,) the row of `unique` that equals each item
+    inverse: Index  #: (n_items,) the row of `unique` that equals each item
 
 
 class SubSnapshots(NamedTuple):
     """All k-snapshots contained in each item's labels, with their hypergeometric probabilities."""
 
-    items: NDArray[np.intp]  #: (n_rows,) the item a row belongs to, ascending
+    items: Index  #: (n_rows,) the item a row belongs to, ascending
     snapshots: IntArray  #: (n_rows, n_classes)
     probabilities: Array  #: (n_rows,) they sum to 1 for each item
 
@@ -323,9 +320,7 @@ def log_multiplicity(counts: ArrayLike) -> Array:
     )
 
 
-def _bounded_compositions(
-    bounds: IntArray, k: int, max_size: int
-) -> tuple[NDArray[np.intp], IntArray]:
+def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[Index, IntArray]:
     """List all count vectors with sum k below each row of `bounds`, by extending them class by class."""
     rows = np.arange(len(bounds))
     chosen = np.empty((len(bounds), 0), dtype=np.int64)
@@ -362,7 +357,7 @@ def _encode(matrix: IntArray) -> IntArray:
     return codes
 
 
-def _group(codes: IntArray) -> tuple[NDArray[np.intp], NDArray[np.intp], IntArray]:
+def _group(codes: IntArray) -> tuple[Index, Index, IntArray]:
     """Return where each distinct code comes first, the rank of every code, and how often each occurs."""
     if int(codes.max(initial=0)) > 4 * len(codes):
         _, first, inverse, counts = np.unique(

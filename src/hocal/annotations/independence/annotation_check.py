@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hocal._base.frames import to_frame
+from hocal._base.typing import Array, IntArray
 from hocal.annotations.independence.design_effect import DesignEffect
 from hocal.annotations.independence.exchangeability import Spread
 from hocal.annotations.independence.findings import Finding
@@ -18,8 +18,6 @@ from hocal.annotations.independence.votes import Repeats
 
 __all__ = ["AnnotationCheck", "AnnotatorEffects", "OrderEffects", "Summary"]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _WIDTH = 79  # columns of a terminal
 _SHOWN = 10  # annotators in the text table
@@ -79,8 +77,8 @@ class AnnotatorEffects(NamedTuple):
     """
 
     annotator: tuple[Any, ...]
-    n_items: Integers
-    n_informative: Integers
+    n_items: IntArray
+    n_informative: IntArray
     distance: Array
     overused: tuple[Any, ...]
     overuse: Array

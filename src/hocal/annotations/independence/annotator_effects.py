@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
+from hocal._base.typing import Array, IntArray
 from hocal.annotations.independence.exchangeability import Layout, add_up
 from hocal.annotations.independence.poisson_binomial import poisson_binomial_tails
 
 __all__ = ["Preference", "adjust_fdr", "adjust_holm", "annotator_p_values", "preferences"]
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def annotator_p_values(layout: Layout) -> Array:
@@ -61,8 +58,8 @@ class Preference(NamedTuple):
         item, and the share of such labels among all labels of these items. NaN without such items.
     """
 
-    overused: Integers
-    underused: Integers
+    overused: IntArray
+    underused: IntArray
     overuse: Array
     underuse: Array
     distance: Array
@@ -70,7 +67,7 @@ class Preference(NamedTuple):
     expected_dissent: Array
 
 
-def preferences(layout: Layout, n_compared: Integers) -> Preference:
+def preferences(layout: Layout, n_compared: IntArray) -> Preference:
     """Measure how each annotator differs from the others; `n_compared` counts judgements of items others judged too."""
     difference = add_up(layout.row_group, layout.row_residual, len(layout.group_annotator))
     difference /= n_compared[layout.group_annotator]
@@ -94,7 +91,7 @@ def preferences(layout: Layout, n_compared: Integers) -> Preference:
     )
 
 
-def _extreme(layout: Layout, difference: Array) -> tuple[Integers, Array]:
+def _extreme(layout: Layout, difference: Array) -> tuple[IntArray, Array]:
     """Return the class and value of each annotator's largest difference."""
     ranked = np.lexsort((difference, layout.group_annotator))
     last = np.flatnonzero(np.diff(layout.group_annotator[ranked], append=-1))

@@ -6,13 +6,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal.annotations.independence.exchangeability import Layout, add_up
 
 __all__ = ["DesignEffect", "design_effect"]
-
-Integers = NDArray[np.int64]
 
 
 class DesignEffect(NamedTuple):
@@ -54,7 +52,7 @@ class DesignEffect(NamedTuple):
 
 
 def design_effect(
-    item: Integers, annotator: Integers, layout: Layout, p_value: float
+    item: IntArray, annotator: IntArray, layout: Layout, p_value: float
 ) -> DesignEffect:
     """Compare the variance of mean pairwise disagreement with that of independent items.
 

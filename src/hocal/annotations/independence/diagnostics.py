@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_fraction, check_integer, check_random_state
 from hocal.annotations.independence.annotation_check import (
     AnnotationCheck,
@@ -44,8 +44,6 @@ from hocal.annotations.independence.findings import (
 from hocal.annotations.independence.votes import Repeats, Votes, read_votes, set_repeats_aside
 
 __all__ = ["check_annotations"]
-
-Integers = NDArray[np.int64]
 
 
 def check_annotations(
@@ -244,7 +242,7 @@ def _effects(votes: Votes, layout: Layout, drift: Drift | None) -> AnnotatorEffe
     )
 
 
-def _names(numbers: Integers, classes: tuple[Any, ...]) -> tuple[Any, ...]:
+def _names(numbers: IntArray, classes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(None if number < 0 else classes[number] for number in numbers.tolist())
 
 
@@ -257,5 +255,5 @@ def _count_found(effects: AnnotatorEffects, alpha: float) -> tuple[int, int, int
     )
 
 
-def _summarise(numbers: Integers) -> Summary:
+def _summarise(numbers: IntArray) -> Summary:
     return Summary(*(float(f(numbers)) for f in (np.min, np.median, np.mean, np.max)))

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import Array, IntArray, Mask
+
 __all__ = [
     "Drift",
     "Layout",
@@ -25,8 +27,6 @@ __all__ = [
     "lay_out",
 ]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _FEWEST_FOR_DRIFT = 4  # informative judgements: two in each half
 
@@ -59,20 +59,20 @@ class Layout:
         How many there are in the whole table.
     """
 
-    place: Integers
-    item: Integers
-    annotator: Integers
-    label: Integers
-    size: Integers
-    dissent: NDArray[np.bool_]
+    place: IntArray
+    item: IntArray
+    annotator: IntArray
+    label: IntArray
+    size: IntArray
+    dissent: Mask
     dissent_probability: Array
-    slot: Integers
-    first_row: Integers
-    row_judgement: Integers
-    row_group: Integers
+    slot: IntArray
+    first_row: IntArray
+    row_judgement: IntArray
+    row_group: IntArray
     row_probability: Array
-    group_annotator: Integers
-    group_label: Integers
+    group_annotator: IntArray
+    group_label: IntArray
     n_annotators: int
     n_classes: int
 
@@ -80,7 +80,7 @@ class Layout:
         return len(self.item)
 
     @property
-    def own_row(self) -> Integers:
+    def own_row(self) -> IntArray:
         """The row of each judgement's own label."""
         return self.first_row + self.slot
 
@@ -104,13 +104,13 @@ class Layout:
         return np.where(self.size > 2, 2 * (differs - mean) / np.maximum(self.size - 2, 1), 0.0)
 
 
-def add_up(groups: Integers, values: NDArray[Any], n_groups: int) -> Array:
+def add_up(groups: IntArray, values: NDArray[Any], n_groups: int) -> Array:
     """Return the sum of the values of each group."""
     return np.asarray(np.bincount(groups, weights=values, minlength=n_groups), dtype=np.float64)
 
 
 def lay_out(
-    item: Integers, annotator: Integers, label: Integers, *, n_annotators: int, n_classes: int
+    item: IntArray, annotator: IntArray, label: IntArray, *, n_annotators: int, n_classes: int
 ) -> Layout:
     """Lay out the judgements of items on which labels differ; the order of judgements is kept."""
     kinds, kind, counts = np.unique(
@@ -151,14 +151,14 @@ def lay_out(
     )
 
 
-def _most_frequent(kind_item: Integers, counts: Integers) -> tuple[Integers, Array]:
+def _most_frequent(kind_item: IntArray, counts: IntArray) -> tuple[IntArray, Array]:
     """Return how often each item's most frequent classes occur, and how many of its labels are for one of them."""
     most = np.zeros(int(kind_item.max()) + 1, dtype=np.int64)
     np.maximum.at(most, kind_item, counts)
     return most, add_up(kind_item, counts * (counts == most[kind_item]), len(most))
 
 
-def _ranges(starts: Integers, sizes: Integers) -> tuple[Integers, Integers, Integers]:
+def _ranges(starts: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Put ranges of whole numbers one after the other; return where each begins, whose each number is, the numbers."""
     first = np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -278,7 +278,7 @@ class _Statistics:
         # / (n (n - 1)).
         self.expected_agreement = float((same / layout.size).sum() / np.count_nonzero(self.follows))
 
-    def __call__(self, order: Integers, side: Array) -> Array:
+    def __call__(self, order: IntArray, side: Array) -> Array:
         layout = self.layout
         group = layout.row_group[layout.first_row + layout.slot[order]]
         use = np.bincount(group, minlength=len(self.expected_use)) - self.expected_use
@@ -325,7 +325,7 @@ class Drift(NamedTuple):
 
 
 def compare_halves(
-    layout: Layout, time: Integers, *, n_resamples: int, generator: np.random.Generator
+    layout: Layout, time: IntArray, *, n_resamples: int, generator: np.random.Generator
 ) -> Drift:
     """Compare the halves of each annotator's judgements with random cuts of them.
 
@@ -356,7 +356,7 @@ def compare_halves(
 class _Changes:
     """What one cut of the annotators' judgements into halves gives."""
 
-    def __init__(self, layout: Layout, time: Integers, generator: np.random.Generator) -> None:
+    def __init__(self, layout: Layout, time: IntArray, generator: np.random.Generator) -> None:
         self.layout = layout
         self.residual = layout.row_residual
         self.side = np.zeros(len(layout))
@@ -384,11 +384,11 @@ class _Changes:
             add_up(layout.annotator, self.side**2, layout.n_annotators) / (n - 1) * scatter
         )
 
-    def _sums(self, order: Integers) -> Array:
+    def _sums(self, order: IntArray) -> Array:
         signed = self.side[order][self.layout.row_judgement] * self.residual
         return add_up(self.layout.row_group, signed, len(self.layout.group_annotator))
 
-    def squares(self, order: Integers) -> Array:
+    def squares(self, order: IntArray) -> Array:
         return self._by_annotator(self._sums(order) ** 2)
 
     def distances(self) -> Array:
@@ -405,7 +405,7 @@ class _Changes:
         return add_up(self.layout.group_annotator, values, self.layout.n_annotators)[self.tested]
 
 
-def _halves(groups: Integers) -> Array:
+def _halves(groups: IntArray) -> Array:
     """Return -1 for the first half of each run of equal numbers, 1 for the second, 0 for the middle of an odd run."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     sizes = np.diff(starts, append=len(groups))
@@ -413,7 +413,7 @@ def _halves(groups: Integers) -> Array:
     return np.asarray(np.sign(2.0 * place - np.repeat(sizes, sizes) + 1))
 
 
-def _deals(groups: Integers, n_deals: int, generator: np.random.Generator) -> Iterator[Integers]:
+def _deals(groups: IntArray, n_deals: int, generator: np.random.Generator) -> Iterator[IntArray]:
     """Yield random permutations of 0, 1, ... that move nothing out of its group."""
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
+
+from hocal._base.typing import Array, IntArray
 
 __all__ = ["Tails", "poisson_binomial_tails"]
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 EXACT_SIZE = 200  # coins up to which a sum is convolved exactly: the cost grows with the square
 _BLOCK = 4096  # sums convolved at a time, so that memory stays below 20 MB
@@ -38,7 +37,7 @@ class Tails(NamedTuple):
         return np.asarray(np.minimum(1.0, 2 * np.minimum(self.lower, self.upper)))
 
 
-def poisson_binomial_tails(probabilities: Array, sums: Integers, observed: Integers) -> Tails:
+def poisson_binomial_tails(probabilities: Array, sums: IntArray, observed: IntArray) -> Tails:
     """Return both tails of many sums of independent coins at once.
 
     Sums of up to 200 coins are convolved exactly; longer ones use the Lugannani-Rice saddlepoint
@@ -88,7 +87,7 @@ def poisson_binomial_tails(probabilities: Array, sums: Integers, observed: Integ
 
 
 def _convolve(
-    coins: Array, starts: Integers, sizes: Integers, observed: Integers
+    coins: Array, starts: IntArray, sizes: IntArray, observed: IntArray
 ) -> tuple[Array, Array]:
     """Add one coin to every sum in turn; a sum that has run out of coins gets coins that never show a one."""
     longest = int(sizes.max())
@@ -106,7 +105,7 @@ def _convolve(
     return np.minimum(below[observed, columns], 1.0), np.minimum(above[observed, columns], 1.0)
 
 
-def _saddlepoint(coins: Array, sizes: Integers, observed: Integers) -> Array:
+def _saddlepoint(coins: Array, sizes: IntArray, observed: IntArray) -> Array:
     """Return P(sum >= observed) by the formula with Daniels' second continuity correction."""
     starts = np.cumsum(sizes) - sizes
     target = observed.astype(np.float64) - 0.5
@@ -132,7 +131,7 @@ def _saddlepoint(coins: Array, sizes: Integers, observed: Integers) -> Array:
     return np.where(observed <= 0, 1.0, np.where(observed == 1, any_one, tail))
 
 
-def _solve_tilt(coins: Array, sizes: Integers, starts: Integers, target: Array) -> Array:
+def _solve_tilt(coins: Array, sizes: IntArray, starts: IntArray, target: Array) -> Array:
     """Find the exponential tilt under which each sum has its target as mean, by Newton steps kept in a bracket."""
     low = np.full(len(sizes), -40.0)
     high = np.full(len(sizes), 40.0)

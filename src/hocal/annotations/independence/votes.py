@@ -11,12 +11,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.tables import collect, column_values, open_table, pick, quote, sort_values
 
 __all__ = ["Repeats", "Votes", "read_votes", "set_repeats_aside"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +36,10 @@ class Votes:
         Rows left out because a value was missing.
     """
 
-    item: Integers
-    annotator: Integers
-    label: Integers
-    time: Integers | None
+    item: IntArray
+    annotator: IntArray
+    label: IntArray
+    time: IntArray | None
     annotators: tuple[Any, ...]
     classes: tuple[Any, ...]
     n_missing: int
@@ -109,7 +108,7 @@ def _complete(
     return kept, len(frame) - len(kept)
 
 
-def _number(values: NDArray[Any], name: str) -> tuple[Integers, tuple[Any, ...]]:
+def _number(values: NDArray[Any], name: str) -> tuple[IntArray, tuple[Any, ...]]:
     """Return the number of each value and the distinct values in sorted order."""
     if values.dtype.kind != "O":
         distinct, numbers = np.unique(values, return_inverse=True)
@@ -141,7 +140,7 @@ def _check_classes(classes: Sequence[Any], labels: tuple[Any, ...]) -> tuple[Any
     return declared
 
 
-def _rank(values: NDArray[Any], name: str) -> Integers:
+def _rank(values: NDArray[Any], name: str) -> IntArray:
     """Return the rank of each time; text must be in ISO form, since other forms do not sort by time."""
     numbers, distinct = _number(values, "time")
     if values.dtype.kind != "O":
