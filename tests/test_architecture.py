@@ -12,6 +12,11 @@ ROOMS: dict[str, list[str]] = {
     "uncertainty": [
         "entropy",
         "snapshots",
+        "logarithms",
+        "segments",
+        "mixture_storage",
+        "likelihood",
+        "dirichlet_atoms",
         "mixtures",
         "moment_tensors",
         "flows",

@@ -153,7 +153,7 @@ class SnapshotHead(nn.Module):
         """Return one mixture an item, on the atoms s / k; nothing is dropped, however light."""
         weights = _check_outputs(logits, self.n_outputs).detach().cpu().double().softmax(-1)
         points = self.snapshots.cpu().double() / self.k
-        return Mixtures._regular(points.numpy(), weights.reshape(-1).numpy(), len(weights))
+        return Mixtures.on_common_points(points.numpy(), weights.numpy())
 
 
 class MixtureHead(nn.Module):
@@ -240,7 +240,7 @@ class MixtureHead(nn.Module):
     def to_mixtures(self, outputs: Tensor) -> Mixtures:
         """Return one mixture of `n_components` atoms an item."""
         log_weights, log_atoms = self.log_parameters(outputs.detach().cpu().double())
-        return _regular_mixtures(log_atoms.exp(), log_weights.exp())
+        return Mixtures.of_members(log_atoms.exp().numpy(), log_weights.exp().numpy())
 
 
 def _check_size(k: int, n_classes: int) -> int:
@@ -273,12 +273,3 @@ def _spread_linear(in_features: int, n_components: int, n_outputs: int) -> nn.Li
             std=2.0
         )  # wide enough to reach from a clear label to a tie
     return linear
-
-
-def _regular_mixtures(points: Tensor, weights: Tensor) -> Mixtures:
-    """Return Mixtures from atoms (n_items, n_atoms, n_classes) and weights (n_items, n_atoms)."""
-    return Mixtures._regular(
-        points.reshape(-1, points.shape[-1]).contiguous().numpy(),
-        weights.reshape(-1).numpy(),
-        len(weights),
-    )

@@ -299,10 +299,10 @@ def _decompose_tensor(
 def _split(stored: Mixtures, measure: Entropy) -> tuple[Array, Array]:
     """Return G(E p) and E G(p) of each stored mixture, in one pass over members of an ensemble."""
     value = partial(measure.value, check_input=False)
-    if not 0 < stored._n_members * stored.n_classes <= _MAX_BLOCK:
+    if not 0 < stored.n_members * stored.n_classes <= _MAX_BLOCK:
         return value(stored.mean()), stored.expect(value)
     predictive, aleatoric = np.empty((2, stored.n_mixtures))
-    for block, weights, members in stored._stacks():
+    for block, weights, members in stored.member_blocks():
         exact = len(members[0]) > _MAX_SINGLE or not isinstance(measure, Separable)
         points = members.astype(np.float64 if exact else members.dtype, copy=False)
         values = value(points.reshape(-1, stored.n_classes)).reshape(weights.shape)

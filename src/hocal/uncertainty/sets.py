@@ -119,7 +119,7 @@ def _heaviest_atoms(mixtures: Mixtures, wanted: float) -> PredictionSets:
     weights = mixtures.weights[order[keep]]
     mass = np.where(sizes > 0, np.bincount(owner, weights, minlength=mixtures.n_mixtures), np.nan)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    centres = Mixtures._trusted(
+    centres = Mixtures.trusted(
         mixtures.points_at(order[keep]), weights / mass[owner], offsets, mixtures.index
     )
     return PredictionSets(centres, np.zeros(len(mixtures)), mass[mixtures.index])
@@ -139,7 +139,7 @@ def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
     radius[_owners(mixtures)[order[inside]]] = distance[order[inside]]
     mass[_owners(mixtures)[order[inside]]] = reached[inside]
     used, index = np.unique(mixtures.index, return_inverse=True)
-    centres = Mixtures._trusted(centre[used], np.ones(len(used)), np.arange(len(used) + 1), index)
+    centres = Mixtures.trusted(centre[used], np.ones(len(used)), np.arange(len(used) + 1), index)
     return PredictionSets(centres, radius[mixtures.index], mass[mixtures.index])
 
 

@@ -288,18 +288,28 @@ def compress(counts: Any) -> Compressed:
     >>> packed.unique.tolist(), packed.multiplicity.tolist()
     ([[0, 2], [1, 1]], [2, 1])
     """
-    checked = check_counts(counts, minimum_total=0)
-    codes = _encode(checked if isinstance(checked, np.ndarray) else _padded_entries(checked))
+    return distinct_rows(check_counts(counts, minimum_total=0))
+
+
+def distinct_rows(counts: Counts) -> Compressed:
+    """Return what `compress` does, for counts that were checked before."""
+    codes = _encode(counts if isinstance(counts, np.ndarray) else _padded_entries(counts))
     first, inverse, multiplicity = _group(codes)
-    return Compressed(checked[first], multiplicity, inverse)
+    return Compressed(counts[first], multiplicity, inverse)
 
 
-def log_multiplicity(counts: ArrayLike) -> Array:
-    """Return the log of the number of orders in which each snapshot's labels can arrive, k! / prod_j s_j!.
+def as_dense(counts: Counts) -> IntArray:
+    """Return checked counts as an array, for work that needs every class of an item at once."""
+    dense: IntArray = counts if isinstance(counts, np.ndarray) else counts.toarray()
+    return dense
+
+
+def log_multiplicity(counts: Any) -> Array:
+    """Return log k! / prod_j s_j!, of the number of orders in which a snapshot's labels can arrive.
 
     Parameters
     ----------
-    counts : array of shape (..., n_classes)
+    counts : array of shape (..., n_classes), or sparse matrix
         Count vectors.
 
     Returns
@@ -314,10 +324,14 @@ def log_multiplicity(counts: ArrayLike) -> Array:
     >>> float(np.exp(log_multiplicity([2, 1])).round())
     3.0
     """
+    if sparse.issparse(counts):
+        logs = sparse.csr_array(counts).astype(np.float64)
+        orders = special.gammaln(logs.sum(axis=1) + 1)
+        logs.data = special.gammaln(logs.data + 1)
+        return np.asarray(orders - logs.sum(axis=1))
     array = check_whole(counts, "counts")
-    return np.asarray(
-        special.gammaln(array.sum(axis=-1) + 1) - special.gammaln(array + 1).sum(axis=-1)
-    )
+    orders = special.gammaln(array.sum(axis=-1) + 1)
+    return np.asarray(orders - special.gammaln(array + 1).sum(axis=-1))
 
 
 def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[Index, IntArray]:
