@@ -22,9 +22,11 @@ from hocal.uncertainty.snapshots import as_dense, distinct_rows
 
 __all__ = [
     "CountPairs",
+    "Posterior",
     "expect_monomials",
     "log_likelihoods",
     "pair_with_counts",
+    "posterior_weights",
 ]
 
 
@@ -34,6 +36,13 @@ class CountPairs(NamedTuple):
     mixture: Index  #: (n_pairs,) the mixture of each
     counts: Counts  #: (n_pairs, n_classes) its counts
     inverse: Index  #: (n_items,) the pair of each item
+
+
+class Posterior(NamedTuple):
+    """Weights of the atoms given the counts of each pair."""
+
+    weights: Array  #: the atoms of each pair, one pair after the other
+    log_likelihood: Array  #: (n_pairs,) -inf where no atom allows the counts; NaN if there is none
 
 
 class _Terms(NamedTuple):
@@ -62,6 +71,29 @@ def log_likelihoods(storage: MixtureStorage, pairs: CountPairs) -> Array:
     for block, atoms, logs in _log_terms(storage, pairs):
         result[block] = segment_logsumexp(logs, atoms.starts)
     return result
+
+
+def posterior_weights(storage: MixtureStorage, pairs: CountPairs) -> Posterior:
+    """Return the weights of the atoms of each pair given its counts.
+
+    Without labels the weights are those of the mixture, to the last digit. Where no atom allows the
+    counts, all weights are 0.
+    """
+    ends = np.cumsum(storage.sizes[pairs.mixture])
+    weights = np.empty(int(ends[-1]) if len(ends) else 0)
+    log_likelihood = np.full(len(ends), np.nan)
+    unlabelled = np.asarray(pairs.counts.sum(axis=1)).ravel() == 0
+    done = 0
+    for block, atoms, logs in _log_terms(storage, pairs):
+        totals = segment_logsumexp(logs, atoms.starts)
+        log_likelihood[block] = totals
+        scale = np.where(np.isfinite(totals), totals, 0.0)
+        posterior = np.exp(logs - scale[atoms.row])
+        kept = unlabelled[block][atoms.row]
+        own = slice(done, done + len(logs))
+        weights[own] = np.where(kept, storage.weights[atoms.atom], posterior)
+        done = own.stop
+    return Posterior(weights, log_likelihood)
 
 
 def expect_monomials(storage: MixtureStorage, exponents: IntArray, log_factor: Array) -> Array:

@@ -30,6 +30,7 @@ from hocal.uncertainty.likelihood import (
     expect_monomials,
     log_likelihoods,
     pair_with_counts,
+    posterior_weights,
 )
 from hocal.uncertainty.mixture_storage import MixtureStorage, set_read_only
 from hocal.uncertainty.segments import segment_sum
@@ -413,6 +414,48 @@ class Mixtures(MixtureStorage):
         logs = log_likelihoods(self, pairs) + log_multiplicity(pairs.counts)
         return logs[pairs.inverse]
 
+    def condition(self, counts: Any) -> Mixtures:
+        """Return the posterior mixture of each item, given the item's own labels.
+
+        The atoms stay; their weights become w_a prod_j p_aj^s_j, divided by their sum. It is right
+        when the mixture was made without these labels: otherwise they count twice.
+
+        Parameters
+        ----------
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            The item's own labels. A row of zeros means none and leaves the mixture as it is.
+
+        Returns
+        -------
+        Mixtures
+            One mixture for each distinct pair of a mixture and counts. It stores the weights of all
+            their atoms: condition very many items in batches.
+
+        Raises
+        ------
+        InputError
+            When no atom allows the labels of an item.
+
+        Examples
+        --------
+        An item is clear or torn, equally likely; two labels that agree make it likely to be clear.
+
+        >>> from hocal import Mixtures
+        >>> mixtures = Mixtures.from_ensemble([[[1.0, 0.0], [0.5, 0.5]]])
+        >>> mixtures.condition([[2, 0]]).weights.round(3).tolist()
+        [0.8, 0.2]
+        """
+        checked = self._check_own_counts(counts, minimum_total=0)
+        pairs = pair_with_counts(self.index, checked)
+        posterior = posterior_weights(self, pairs)
+        impossible = np.isneginf(posterior.log_likelihood)
+        if impossible.any():
+            item = int(np.argmax(impossible[pairs.inverse]))
+            _refuse_impossible(item, as_dense(checked[[item]])[0])
+        support = self.support_of(pairs.mixture)
+        offsets = _offsets(self.sizes[pairs.mixture])
+        return Mixtures.trusted(support, posterior.weights, offsets, pairs.inverse)
+
     def _check_own_counts(self, counts: Any, *, minimum_total: int) -> Counts:
         """Return one row of counts per item."""
         checked = check_counts(counts, n_classes=self.n_classes, minimum_total=minimum_total)
@@ -470,6 +513,20 @@ def _check_concentrations(alpha: Array) -> None:
             value=f"{alpha[row, column]:.6g}",
             where=f"in row {row} of shape {alpha.shape}",
         )
+
+
+def _refuse_impossible(item: int, counts: IntArray) -> None:
+    """Raise the error for an item whose labels its mixture excludes."""
+    classes = np.flatnonzero(counts).tolist()
+    named = f"{'classes' if len(classes) > 1 else 'class'} {reprlib.repr(classes)[1:-1]}"
+    raise InputError(
+        "counts",
+        "must be possible under the mixture of each item",
+        value=f"labels of {named}",
+        where=f"in row {item}, which every atom of its mixture excludes",
+        remedy="Give the atoms some probability of every class, or pass a row of zeros to leave "
+        "the labels of this item out.",
+    )
 
 
 def _apply(function: Callable[[Array], ArrayLike], points: Array) -> Array:
