@@ -10,6 +10,7 @@ import pytest
 ROOMS: dict[str, list[str]] = {
     "_base": ["typing", "errors", "files", "frames", "notebook", "validation"],
     "uncertainty": [
+        "array_operations",
         "entropy",
         "snapshots",
         "logarithms",
@@ -84,6 +85,7 @@ ROOMS: dict[str, list[str]] = {
         "checkpoint",
         "prediction",
         "shannon_kernel",
+        "tensor_operations",
         "decomposition",
         "heads",
         "pairs",

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_choice
+from hocal.torch.tensor_operations import sum_over_classes
 from hocal.uncertainty.decomposition import KINDS, Kind
-from hocal.uncertainty.entropy import (
-    Brier,
-    Entropy,
-    Shannon,
-    Spherical,
-    Tsallis,
-    ZeroOne,
-    get_entropy,
-)
+from hocal.uncertainty.entropy import Custom, Entropy, Shannon, get_entropy
 
 __all__ = ["TensorDecomposition", "decompose_members"]
 
 _CPU_BLOCK = 1 << 18  # numbers worked on at once: a megabyte in float32, inside a core's cache
 _DEVICE_BLOCK = 1 << 26  # enough to fill a GPU, little enough to leave its memory free
 _TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of sums to 1; else as for arrays
-
-Function = Callable[[Tensor], Tensor]
 
 
 class TensorDecomposition(NamedTuple):
@@ -74,8 +66,7 @@ def decompose_members(
     (0.0, 1.0)
     """
     check_choice(kind, "kind", KINDS)
-    measure = get_entropy(entropy, base=base)
-    value, slope = _functions(measure)
+    measure = _check_entropy(get_entropy(entropy, base=base))
     _check_shape(members)
     if kind == "mutual-information" and isinstance(measure, Shannon):
         parts = _decompose_in_one_pass(members, measure)
@@ -85,10 +76,7 @@ def decompose_members(
         (_CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK) // (members[0].numel()), 1
     )
     with torch.autocast(members.device.type, enabled=False):  # sums need their precision
-        blocks = [
-            _decompose_block(block, measure, value, slope, kind)
-            for block in torch.split(members, rows)
-        ]
+        blocks = [_decompose_block(block, measure, kind) for block in torch.split(members, rows)]
     predictive, aleatoric, epistemic = (torch.cat(part) for part in zip(*blocks, strict=True))
     return TensorDecomposition(predictive, aleatoric, epistemic, measure, kind)
 
@@ -107,81 +95,38 @@ def _decompose_in_one_pass(
         return None
     with torch.cuda.device(members.device):
         parts, valid = decompose_shannon(
-            members, measure._scale, _TOLERANCE.get(members.dtype, 1e-5)
+            members, measure.units_per_nat, _TOLERANCE.get(members.dtype, 1e-5)
         )
     return (parts[0], parts[1], parts[2]) if valid else None
 
 
-def _decompose_block(
-    given: Tensor, measure: Entropy, value: Function, slope: Function, kind: Kind
-) -> tuple[Tensor, Tensor, Tensor]:
+def _decompose_block(given: Tensor, measure: Entropy, kind: Kind) -> tuple[Tensor, Tensor, Tensor]:
     """Return predictive, aleatoric and epistemic uncertainty of some items."""
     members = given.to(torch.promote_types(given.dtype, torch.float32))
     _check_members(members, _TOLERANCE.get(given.dtype, 1e-5))
+    value: Any = partial(measure.value, check_input=False)  # of a tensor, a tensor
     mean = members.mean(1)
     predictive = value(mean)
     aleatoric = value(members).mean(1)
     epistemic = (predictive - aleatoric).clamp(min=0)  # Jensen: negative only by rounding
     if kind != "mutual-information":
-        losses = _losses(mean[:, None], members, measure, value, slope).mean(1)
+        loss: Any = partial(measure.loss, check_input=False)
+        losses = loss(mean[:, None], members).mean(1)
         reverse = (losses - predictive).clamp(min=0)
         epistemic = reverse if kind == "reverse" else epistemic + reverse
         predictive = aleatoric + epistemic
     return predictive.to(given.dtype), aleatoric.to(given.dtype), epistemic.to(given.dtype)
 
 
-def _losses(
-    truth: Tensor, prediction: Tensor, measure: Entropy, value: Function, slope: Function
-) -> Tensor:
-    """Return L(truth||prediction) = G(p) + <grad G(p), q - p> (spec 1.11)."""
-    if isinstance(measure, Shannon):  # cross-entropy; a label that cannot happen costs nothing
-        return -measure._scale * _sum(torch.where(truth == 0, 0.0, truth * prediction.log()))
-    difference = truth - prediction
-    terms = torch.where(
-        difference == 0, 0.0, slope(prediction) * difference
-    )  # no movement, no loss
-    return value(prediction) + _sum(terms)
-
-
-def _functions(measure: Entropy) -> tuple[Function, Function]:
-    """Return G and its gradient for tensors; `hocal.uncertainty.entropy` states them."""
-    match measure:
-        case Shannon():
-            scale = measure._scale
-            return lambda p: -scale * _sum(p * _finite_log(p)), lambda p: -scale * (p.log() + 1)
-        case Brier(factor):
-            return lambda p: factor * _sum(p * (1 - p)), lambda p: -2 * factor * p
-        case Tsallis(order):
-            rest = order - 1
-            return lambda p: _sum((p - p**order) / rest), lambda p: (1 - order * p**rest) / rest
-        case ZeroOne():
-            return lambda p: 1 - p.amax(-1), _share_of_best
-        case Spherical():
-            return lambda p: 1 - p.norm(dim=-1), lambda p: -p / p.norm(dim=-1, keepdim=True)
-    raise ValueError(
-        f"`entropy` must be one of hocal's own for a tensor, got {measure!r}. "
-        "Use Mixtures.from_ensemble(members.cpu().numpy()) for a Custom entropy."
-    )
-
-
-def _sum(values: Tensor) -> Tensor:
-    """Return the sum over classes; on a CPU a product with ones is twice as fast over a short last axis."""
-    return (
-        values @ values.new_ones(values.shape[-1])
-        if values.device.type == "cpu"
-        else values.sum(-1)
-    )
-
-
-def _finite_log(p: Tensor) -> Tensor:
-    """Return log p, with a finite number for log 0, so that 0 log 0 is 0 and has a gradient."""
-    return p.clamp(min=torch.finfo(p.dtype).tiny).log()
-
-
-def _share_of_best(p: Tensor) -> Tensor:
-    """Return the gradient of 1 - max p, shared evenly among ties."""
-    best = (p == p.amax(-1, keepdim=True)).to(p.dtype)
-    return -best / best.sum(-1, keepdim=True)
+def _check_entropy(measure: Entropy) -> Entropy:
+    if isinstance(measure, Custom):
+        raise InputError(
+            "entropy",
+            "must be one of hocal's own for a tensor",
+            value=measure,
+            remedy="Use Mixtures.from_ensemble(members.cpu().numpy()) for a Custom entropy.",
+        )
+    return measure
 
 
 def _check_shape(members: Any) -> None:
@@ -202,7 +147,7 @@ def _check_shape(members: Any) -> None:
 
 def _check_members(members: Tensor, tolerance: float) -> None:
     """Refuse what is not a label distribution; one number is fetched from the device for each block."""
-    stray = (_sum(members) - 1).abs().amax()
+    stray = (sum_over_classes(members) - 1).abs().amax()
     if not bool((stray <= tolerance) & (members.amin() >= 0)):  # a NaN fails both
         raise ValueError(
             "`members` must hold label distributions on the last axis, got a smallest entry of "

@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from hocal._base.validation import (
     check_number,
     check_simplex,
 )
+from hocal.uncertainty.array_operations import operations_on
 
 __all__ = [
     "Brier",
@@ -39,9 +40,6 @@ __all__ = [
     "get_entropy",
 ]
 
-_TINY = float(
-    np.finfo(np.float32).tiny
-)  # vanishes next to a probability that matters, in float32 and float64
 # of the one-sided three-point difference: truncation and round-off are both near 1e-10
 _STEP = 1e-5
 
@@ -50,20 +48,18 @@ class Entropy(ABC):
     """Base of the generalised entropies; arrays are batched over leading axes, classes on the last.
 
     Every method checks that its arguments are label distributions; `check_input=False` skips that
-    for arrays that were checked before.
+    for arrays that were checked before, and is the way for tensors, which stay tensors.
     """
 
     name: ClassVar[str]
 
     def value(self, p: ArrayLike, *, check_input: bool = True) -> Array:
         """Return G(p), one number for each label distribution."""
-        return self._value(check_simplex(p, "p")) if check_input else self._value(np.asarray(p))
+        return self._value(check_simplex(p, "p") if check_input else _unchecked(p))
 
     def gradient(self, p: ArrayLike, *, check_input: bool = True) -> Array:
         """Return a (super)gradient of G at p, infinite where the slope is."""
-        return (
-            self._gradient(check_simplex(p, "p")) if check_input else self._gradient(np.asarray(p))
-        )
+        return self._gradient(check_simplex(p, "p") if check_input else _unchecked(p))
 
     def loss(self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True) -> Array:
         """Return L(truth||prediction), the expected loss of a prediction when labels follow `truth`."""
@@ -99,10 +95,12 @@ class Entropy(ABC):
     def _gradient(self, p: Array) -> Array: ...
 
     def _loss(self, truth: Array, prediction: Array) -> Array:
+        operations = operations_on(prediction)
         difference = truth - prediction
         with np.errstate(invalid="ignore"):  # an infinite slope times no movement is no loss
-            terms = np.where(difference == 0, 0.0, self._gradient(prediction) * difference)
-        return np.asarray(self._value(prediction) + terms.sum(axis=-1))
+            terms = self._gradient(prediction) * difference
+        rise = operations.careful_sum(operations.zero_where(difference == 0, terms))
+        return self._value(prediction) + rise
 
     def _divergence(self, truth: Array, prediction: Array) -> Array:
         return self._loss(truth, prediction) - self._value(truth)
@@ -110,7 +108,7 @@ class Entropy(ABC):
     @staticmethod
     def _pair(truth: ArrayLike, prediction: ArrayLike, check_input: bool) -> tuple[Array, Array]:
         if not check_input:
-            return np.asarray(truth), np.asarray(prediction)
+            return _unchecked(truth), _unchecked(prediction)
         first = check_simplex(truth, "truth")
         second = check_simplex(prediction, "prediction", n_classes=first.shape[-1])
         try:
@@ -130,7 +128,7 @@ class Separable(Entropy):
         """Return g(x) for x in [0, 1], elementwise."""
 
     def _value(self, p: Array) -> Array:
-        return _sum(self.component(p))
+        return operations_on(p).sum(self.component(p))
 
 
 @dataclass(frozen=True)
@@ -157,35 +155,32 @@ class Shannon(Separable):
             check_number(self.base, "base", minimum=1, strict=True)
 
     @property
-    def _scale(self) -> float:
+    def units_per_nat(self) -> float:
+        """1 / log(base), what a nat is in units of the base."""
         return 1.0 if self.base is None else 1 / math.log(self.base)
 
     def component(self, x: Array) -> Array:
         """Return -x log x, 0 at x = 0."""
-        terms = self._x_log_x(x)
-        terms *= -self._scale
+        terms = operations_on(x).x_log_x(x)
+        terms *= -self.units_per_nat
         terms += 0.0  # turns the -0.0 of a certain label into 0.0
         return terms
 
     def _value(self, p: Array) -> Array:
-        return -self._scale * _sum(self._x_log_x(p)) + 0.0
-
-    @staticmethod
-    def _x_log_x(x: Array) -> Array:
-        terms = np.asarray(x + _TINY)  # log 0 becomes finite; several times faster than a maximum
-        np.log(terms, out=terms)
-        terms *= x
-        return terms
+        operations = operations_on(p)
+        return -self.units_per_nat * operations.sum(operations.x_log_x(p)) + 0.0
 
     def _gradient(self, p: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(-self._scale * (np.log(p) + 1))
+        return -self.units_per_nat * (operations_on(p).log(p) + 1)
 
     def _loss(self, truth: Array, prediction: Array) -> Array:
-        return np.asarray(-self._scale * special.xlogy(truth, prediction).sum(axis=-1) + 0.0)
+        operations = operations_on(prediction)
+        terms = operations.x_log_y(truth, prediction)
+        return -self.units_per_nat * operations.careful_sum(terms) + 0.0
 
     def _divergence(self, truth: Array, prediction: Array) -> Array:
-        return np.asarray(self._scale * special.rel_entr(truth, prediction).sum(axis=-1))
+        terms = special.rel_entr(truth, prediction)
+        return np.asarray(self.units_per_nat * terms.sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -249,11 +244,11 @@ class Tsallis(Separable):
 
     def component(self, x: Array) -> Array:
         """Return (x - x^order) / (order - 1)."""
-        return np.asarray((x - x**self.order) / (self.order - 1))
+        return (x - x**self.order) / (self.order - 1)
 
     def _gradient(self, p: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray((1 - self.order * p ** (self.order - 1)) / (self.order - 1))
+        rest = self.order - 1
+        return (1 - self.order * operations_on(p).power(p, rest)) / rest
 
 
 @dataclass(frozen=True)
@@ -272,11 +267,13 @@ class ZeroOne(Entropy):
     name: ClassVar[str] = "zero-one"
 
     def _value(self, p: Array) -> Array:
-        return np.asarray(1 - p.max(axis=-1))
+        return 1 - operations_on(p).largest(p)
 
     def _gradient(self, p: Array) -> Array:
-        best = (p == p.max(axis=-1, keepdims=True)).astype(np.float64)
-        return np.asarray(-best / best.sum(axis=-1, keepdims=True))
+        operations = operations_on(p)
+        tied = p == operations.largest(p, keep_axis=True)
+        best = operations.as_numbers(tied, like=p)
+        return -best / operations.sum(best)[..., None]
 
 
 @dataclass(frozen=True)
@@ -293,10 +290,10 @@ class Spherical(Entropy):
     name: ClassVar[str] = "spherical"
 
     def _value(self, p: Array) -> Array:
-        return np.asarray(1 - np.linalg.norm(p, axis=-1))
+        return 1 - operations_on(p).norm(p)
 
     def _gradient(self, p: Array) -> Array:
-        return np.asarray(-p / np.linalg.norm(p, axis=-1, keepdims=True))
+        return -p / operations_on(p).norm(p, keep_axis=True)
 
 
 class Custom(Entropy):
@@ -406,12 +403,9 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     return Shannon(base) if entropy == "shannon" else kinds[entropy]()
 
 
-def _sum(terms: Array) -> Array:
-    """Sum over classes: a product with ones is several times faster than a sum over a short last axis."""
-    n_classes = terms.shape[-1]
-    return np.asarray(
-        (terms.reshape(-1, n_classes) @ np.ones(n_classes, terms.dtype)).reshape(terms.shape[:-1])
-    )
+def _unchecked(p: Any) -> Array:
+    """Return tensors as they are, and all else as an array."""
+    return p if operations_on(p) is not operations_on(None) else np.asarray(p)
 
 
 def _check_distance(distance: ArrayLike) -> Array:
