@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import sparse, stats
 
 from hocal.guarantees.bernstein import Side, bernstein_estimator, snapshot_marginal
 from hocal.guarantees.polynomials import polynomial_estimator
@@ -20,6 +20,7 @@ from hocal.uncertainty.moments import (
     binary_moments,
     central_moments,
     factorial_moments,
+    pair_disagreement,
     snapshot_weights,
 )
 from hocal.uncertainty.snapshots import enumerate_snapshots, sub_snapshots
@@ -470,3 +471,42 @@ def test_an_unknown_side_is_refused() -> None:
         ValueError, match="`side` must be one of 'minimax', 'upper', 'lower', got 'both'"
     ):
         bernstein_estimator("shannon", 2, 3, side="both")  # type: ignore[arg-type]
+
+
+# Disagreement of pairs
+
+
+def test_disagreement_is_the_share_of_pairs_that_differ() -> None:
+    labels = [0, 0, 1, 2, 2, 2]
+    pairs = list(itertools.permutations(labels, 2))
+
+    assert pair_disagreement([[2, 1, 3]])[0] == sum(a != b for a, b in pairs) / len(pairs)
+
+
+def test_disagreement_is_unbiased_for_brier_uncertainty() -> None:
+    """The sum over all 3-snapshots, each with its multinomial probability."""
+    p = np.array([0.2, 0.3, 0.5])
+    snapshots = enumerate_snapshots(3, 3)
+    expected = stats.multinomial(3, p).pmf(snapshots) @ pair_disagreement(snapshots)
+
+    assert expected == pytest.approx(1 - np.square(p).sum(), abs=1e-12)
+
+
+def test_disagreement_equals_the_factorial_moments() -> None:
+    counts = np.random.default_rng(0).integers(1, 6, (20, 3))
+
+    np.testing.assert_allclose(
+        pair_disagreement(counts), 1 - factorial_moments(counts, 2 * np.eye(3)).sum(axis=1)
+    )
+
+
+def test_disagreement_needs_two_labels() -> None:
+    assert np.isnan(pair_disagreement([[1, 0], [0, 0], [0, 2]])).tolist() == [True, True, False]
+
+
+def test_sparse_counts_disagree_as_dense_ones_do() -> None:
+    counts = np.random.default_rng(0).integers(0, 3, (30, 5))
+
+    np.testing.assert_array_equal(
+        pair_disagreement(sparse.csr_array(counts)), pair_disagreement(counts)
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# stands for log 0: its exponential is 0 in every precision, and sums of it stay finite
-_IMPOSSIBLE = -1e4
+from hocal.uncertainty.logarithms import LOG_ZERO
 
 
 def check_count_tensor(
@@ -53,7 +52,7 @@ def log_choose_table(largest: int, k: int, *, dtype: torch.dtype, device: torch.
     n = torch.arange(largest + 1, dtype=dtype, device=device)[:, None]
     r = torch.arange(k + 1, dtype=dtype, device=device)
     logs = torch.lgamma(n + 1) - torch.lgamma(r + 1) - torch.lgamma((n - r).clamp(min=0) + 1)
-    return torch.where(r <= n, logs, _IMPOSSIBLE)
+    return torch.where(r <= n, logs, LOG_ZERO)
 
 
 def shares(counts: Tensor, dtype: torch.dtype) -> Tensor:

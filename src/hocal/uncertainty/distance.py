@@ -16,7 +16,7 @@ import numpy as np
 
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_choice, check_integer
-from hocal.uncertainty.flows import Atoms, begins, cut, least_costs, ranges, sum_by_pair
+from hocal.uncertainty.flows import SignedAtoms, begins, cut, least_costs, ranges, sum_by_pair
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["WassersteinInterval", "wasserstein", "wasserstein_interval"]
@@ -215,16 +215,18 @@ def _exact(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Array:
     return _transport(_merge(_all_atoms(a, b, first, second)), len(first))
 
 
-def _all_atoms(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Atoms:
+def _all_atoms(a: Mixtures, b: Mixtures, first: Index, second: Index) -> SignedAtoms:
     """Return the atoms of both mixtures of each pair, those of the second with negative mass."""
     points_a, mass_a, sizes_a = _atoms(a, first)
     points_b, mass_b, sizes_b = _atoms(b, second)
     pairs = np.arange(len(first))
     pair = np.repeat(np.concatenate([pairs, pairs]), np.concatenate([sizes_a, sizes_b]))
-    return Atoms(np.concatenate([points_a, points_b]), np.concatenate([mass_a, -mass_b]), pair)
+    return SignedAtoms(
+        np.concatenate([points_a, points_b]), np.concatenate([mass_a, -mass_b]), pair
+    )
 
 
-def _merge(atoms: Atoms) -> Atoms:
+def _merge(atoms: SignedAtoms) -> SignedAtoms:
     """Return the distinct points of each pair with their net mass, pair by pair, without those where it cancels.
 
     Points are sorted by one number, and neighbours are compared in full: a coincidence of numbers
@@ -244,10 +246,10 @@ def _merge(atoms: Atoms) -> Atoms:
     first = np.flatnonzero(new)
     net = np.add.reduceat(atoms.mass[order], first)
     kept = np.abs(net) > _NEGLIGIBLE
-    return Atoms(points[first[kept]], net[kept], pair[first[kept]])
+    return SignedAtoms(points[first[kept]], net[kept], pair[first[kept]])
 
 
-def _transport(atoms: Atoms, n_pairs: int) -> Array:
+def _transport(atoms: SignedAtoms, n_pairs: int) -> Array:
     """Return the least cost of each pair, if the largest can be computed."""
     n_sources, n_sinks = (
         np.bincount(atoms.pair[side], minlength=n_pairs)
@@ -287,7 +289,7 @@ def _round(points: Array, resolution: int) -> Array:
     return np.asarray((lower + (rank < missing)) / resolution)
 
 
-def _classwise(atoms: Atoms, n_pairs: int) -> Array:
+def _classwise(atoms: SignedAtoms, n_pairs: int) -> Array:
     """Return the sum over classes of the distances between the class's probabilities, a lower bound."""
     values = np.zeros(n_pairs)
     pairs, starts = np.unique(atoms.pair, return_index=True)

@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 
 from hocal._base.typing import Array, Index, Mask
 
-__all__ = ["Atoms", "begins", "cut", "least_costs", "ranges", "sum_by_pair"]
+__all__ = ["SignedAtoms", "begins", "cut", "least_costs", "ranges", "sum_by_pair"]
 
 
 _MAX_UNITS = 128  # of mass, to be assigned one by one
@@ -43,7 +43,7 @@ _SHARED_COST = 10
 _MAX_ROUNDS = 8  # of adding arcs; two or three are usual
 
 
-class Atoms(NamedTuple):
+class SignedAtoms(NamedTuple):
     """Atoms on which pairs of mixtures differ.
 
     Attributes
@@ -86,12 +86,12 @@ class _Side(NamedTuple):
     total: Array
 
 
-def least_costs(atoms: Atoms, n_pairs: int) -> Array:
+def least_costs(atoms: SignedAtoms, n_pairs: int) -> Array:
     """Return for each pair the least cost of moving its positive mass onto its negative mass.
 
     Parameters
     ----------
-    atoms : Atoms
+    atoms : SignedAtoms
         In the order of their pairs.
     n_pairs : int
         Number of pairs; those without atoms cost nothing.
@@ -142,7 +142,7 @@ def sum_by_pair(values: Array, pair: Index, n_pairs: int) -> Array:
     )  # whole numbers, if empty
 
 
-def _side(atoms: Atoms, mass: Array, n_pairs: int) -> _Side:
+def _side(atoms: SignedAtoms, mass: Array, n_pairs: int) -> _Side:
     """Return the atoms of positive mass; rounding leaves the two sides of a pair unequal in the last digits."""
     rows = np.flatnonzero(mass > 0)
     pair = atoms.pair[rows]

@@ -13,7 +13,6 @@ from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_array, check_integer, check_number, check_simplex
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import (
-    MAX_SNAPSHOTS,
     enumerate_snapshots,
     log_multiplicity,
     n_snapshots,
@@ -23,6 +22,7 @@ from hocal.uncertainty.snapshots import (
 
 __all__ = ["Realisation", "from_tuples", "nearest_realisable", "thin_distribution", "to_tuples"]
 
+MAX_TUPLES = 1_000_000  # of labels in order: their ranks take 8 MB
 # of adding atoms, and of steps towards a better one
 _ROUNDS = 20
 _CLIMBS = 50
@@ -241,9 +241,9 @@ def _useful_atoms(atoms: Array, snapshots: IntArray, dual: Array, tolerance: flo
 
 def _tuple_ranks(k: int, n_classes: int) -> IntArray:
     """Return the snapshot rank of every ordered k-tuple, as a tensor with k axes."""
-    if n_classes**k > MAX_SNAPSHOTS:
+    if n_classes**k > MAX_TUPLES:
         raise ValueError(
-            f"`k` must give at most {MAX_SNAPSHOTS} ordered tuples, got {n_classes}**{k}. Work with snapshots instead."
+            f"`k` must give at most {MAX_TUPLES} ordered tuples, got {n_classes}**{k}. Work with snapshots instead."
         )
     labels = np.indices((n_classes,) * k).reshape(k, -1)
     counts = np.stack([(labels == j).sum(axis=0) for j in range(n_classes)], axis=-1)

@@ -14,10 +14,12 @@ from scipy import special
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_array,
+    check_counts,
     check_dense_counts,
     check_integer,
     check_same_length,
     check_weights,
+    label_totals,
 )
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "binary_moments",
     "central_moments",
     "factorial_moments",
+    "pair_disagreement",
     "snapshot_weights",
 ]
 
@@ -88,6 +91,38 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
         hits = np.prod([_falling(checked[:, j], power[j]) for j in used], axis=0)
         result[:, column] = hits / _falling(totals, order)
     return result[:, 0] if np.ndim(exponents) == 1 else result
+
+
+def pair_disagreement(counts: Any) -> Array:
+    """Return the share of pairs of an item's labels that differ.
+
+    It is 1 - sum_j s_j (s_j - 1) / (n (n - 1)), unbiased for the item's Brier uncertainty
+    1 - ||p||^2, the chance that two people disagree.
+
+    Parameters
+    ----------
+    counts : array-like or sparse array of shape (n_items, n_classes)
+        Label counts; totals may differ, and rows may be without labels.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        Trust the average over many items, not a single one; NaN where an item has fewer than two
+        labels.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.moments import pair_disagreement
+    >>> pair_disagreement([[1, 1], [3, 1], [1, 0]]).tolist()
+    [1.0, 0.5, nan]
+    """
+    checked = check_counts(counts, minimum_total=0)
+    totals = label_totals(checked)
+    pairs = totals * (totals - 1)  # in order
+    alike = label_totals(checked * checked) - totals  # the product is one by entries, sparse or not
+    result = np.full(len(totals), np.nan)
+    np.divide(pairs - alike, pairs, out=result, where=pairs > 0)
+    return result
 
 
 def average_moments(counts: Any, exponents: ArrayLike, *, weights: ArrayLike | None = None) -> Any:
