@@ -14,7 +14,6 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
     CACHE_BYTES,
-    SUM_TOLERANCE,
     check_array,
     check_cells,
     check_counts,
@@ -23,20 +22,24 @@ from hocal._base.validation import (
     check_simplex,
     check_weights,
     check_whole,
-    label_totals,
 )
-from hocal.uncertainty.dirichlet_atoms import dirichlet_atoms
+from hocal.uncertainty.atoms import dirichlet_atoms, snapshot_atoms
 from hocal.uncertainty.likelihood import (
     expect_monomials,
     log_likelihoods,
     pair_with_counts,
     posterior_weights,
 )
+from hocal.uncertainty.mixture_checks import (
+    apply_to_points,
+    check_concentrations,
+    check_fit,
+    own_copy,
+    refuse_impossible,
+)
 from hocal.uncertainty.mixture_storage import MixtureStorage, set_read_only
-from hocal.uncertainty.segments import segment_sum
 from hocal.uncertainty.snapshots import (
     as_dense,
-    distinct_rows,
     enumerate_snapshots,
     log_multiplicity,
 )
@@ -74,7 +77,8 @@ class Mixtures(MixtureStorage):
     not.
 
     >>> from hocal import Mixtures
-    >>> mixtures = Mixtures([[0.5, 0.5], [1, 0], [0, 1]], [1, 0.5, 0.5], offsets=[0, 1, 3], index=[0, 1])
+    >>> points = [[0.5, 0.5], [1, 0], [0, 1]]
+    >>> mixtures = Mixtures(points, [1, 0.5, 0.5], offsets=[0, 1, 3], index=[0, 1])
     >>> mixtures.mean().tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
@@ -87,10 +91,10 @@ class Mixtures(MixtureStorage):
         atoms = check_simplex(points, "points", ndim=2)
         mass = check_weights(weights)
         bounds = check_whole(offsets, "offsets").copy()
-        _check_fit(atoms, mass, bounds)
+        check_fit(atoms, mass, bounds)
         n_items = np.size(np.asarray(index))
         items = check_cells(index, n_items, n_cells=len(bounds) - 1, name="index")
-        self._set(_own(atoms, points), _own(mass, weights), bounds, _own(items, index))
+        self._set(own_copy(atoms, points), own_copy(mass, weights), bounds, own_copy(items, index))
 
     def _set(
         self, support: Array, weights: Array, offsets: NDArray[Any], index: NDArray[Any]
@@ -168,11 +172,13 @@ class Mixtures(MixtureStorage):
         p = check_simplex(probabilities, ndim=3, keep_single=True)
         n_items, n_members, _ = p.shape
         weights = np.broadcast_to(np.float64(1 / n_members), (n_items, n_members))  # no memory
-        return cls.of_members(_own(p, probabilities), weights)
+        return cls.of_members(own_copy(p, probabilities), weights)
 
     @classmethod
     def from_points(cls, probabilities: ArrayLike) -> Mixtures:
-        """Put all mass on the prediction itself: all uncertainty is aleatoric (the naive decomposition).
+        """Put all mass on the prediction itself: all uncertainty is aleatoric.
+
+        This is the naive decomposition.
 
         Parameters
         ----------
@@ -185,11 +191,13 @@ class Mixtures(MixtureStorage):
             One point mass per item.
         """
         p = check_simplex(probabilities, ndim=2)
-        return cls.of_members(_own(p, probabilities)[:, None], np.ones((len(p), 1)))
+        return cls.of_members(own_copy(p, probabilities)[:, None], np.ones((len(p), 1)))
 
     @classmethod
     def from_vertices(cls, probabilities: ArrayLike) -> Mixtures:
-        """Put the predicted mass on the vertices: all uncertainty is epistemic (the 1-snapshot predictor).
+        """Put the predicted mass on the vertices: all uncertainty is epistemic.
+
+        This is the 1-snapshot predictor.
 
         Parameters
         ----------
@@ -202,11 +210,11 @@ class Mixtures(MixtureStorage):
             One mixture of certain labels per item.
         """
         p = check_simplex(probabilities, ndim=2)
-        return cls.on_common_points(np.eye(p.shape[1]), _own(p, probabilities))
+        return cls.on_common_points(np.eye(p.shape[1]), own_copy(p, probabilities))
 
     @classmethod
     def from_dirichlet(cls, alpha: ArrayLike, *, n_atoms: int = 256) -> Mixtures:
-        """Approximate Dirichlet distributions by equally likely, evenly spread (quasi-random) atoms.
+        """Approximate Dirichlet distributions by equally likely, evenly spread atoms.
 
         Parameters
         ----------
@@ -221,7 +229,7 @@ class Mixtures(MixtureStorage):
             One mixture per item.
         """
         concentrations = check_array(alpha, "alpha", ndim=2)
-        _check_concentrations(concentrations)
+        check_concentrations(concentrations)
         n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)
         points = dirichlet_atoms(concentrations, n_atoms)
         return cls.of_members(points, np.full(points.shape[:2], 1 / n_atoms))
@@ -230,7 +238,7 @@ class Mixtures(MixtureStorage):
     def from_snapshots(
         cls, counts: Any, cells: ArrayLike | None = None, *, n_cells: int | None = None
     ) -> Mixtures:
-        """Take the empirical mixture of the snapshots in each cell (the paper's post-hoc predictor).
+        """Take the empirical mixture of the snapshots in each cell, the paper's post-hoc predictor.
 
         Parameters
         ----------
@@ -250,14 +258,8 @@ class Mixtures(MixtureStorage):
         n_items = checked.shape[0]
         given = np.zeros(n_items, np.intp) if cells is None else cells
         cell_of_item = check_cells(given, n_items, n_cells=n_cells)
-        packed = distinct_rows(checked)
-        n_distinct = packed.unique.shape[0]
-        cell, snapshot, multiplicity = _count_pairs(cell_of_item, packed.inverse, n_distinct)
-        sizes = np.bincount(cell, minlength=n_cells or 1)
-        items_per_cell = np.bincount(cell_of_item, minlength=len(sizes))
-        shares = as_dense(packed.unique) / label_totals(packed.unique)[:, None]
-        weights = multiplicity / items_per_cell[cell]
-        return cls.trusted(shares[snapshot], weights, _offsets(sizes), cell_of_item)
+        points, weights, sizes = snapshot_atoms(checked, cell_of_item, n_cells or 1)
+        return cls.trusted(points, weights, _offsets(sizes), cell_of_item)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -267,7 +269,8 @@ class Mixtures(MixtureStorage):
         chosen = np.asarray(self.index[items])
         if chosen.ndim > 1:
             raise IndexError(
-                f"Mixtures have one axis, the items; the index {reprlib.repr(items)} asks for {chosen.ndim}."
+                "Mixtures have one axis, the items; "
+                f"the index {reprlib.repr(items)} asks for {chosen.ndim}."
             )
         return Mixtures.trusted(self.support, self.weights, self.offsets, chosen.reshape(-1))
 
@@ -283,7 +286,7 @@ class Mixtures(MixtureStorage):
         return Mixtures.trusted(self.support, self.weights, self.offsets, every)
 
     def mean(self) -> Array:
-        """Return each item's mean label distribution, the first-order prediction, as (n_items, n_classes)."""
+        """Return each item's mean, the first-order prediction, (n_items, n_classes)."""
         return self.average_over_support(self.support)[self.index]
 
     def expect(self, function: Callable[[Array], ArrayLike]) -> Array:
@@ -303,7 +306,7 @@ class Mixtures(MixtureStorage):
         results = []
         for start in range(0, len(self.support), rows):
             block = self.support[start : start + rows].astype(np.float64, copy=False)
-            results.append(_apply(function, block))
+            results.append(apply_to_points(function, block))
         return self.average_over_support(np.concatenate(results))[self.index]
 
     def moments(self, order: int) -> Array:
@@ -323,7 +326,7 @@ class Mixtures(MixtureStorage):
         return expect_monomials(self, exponents, np.zeros(len(exponents)))[self.index]
 
     def snapshot_distribution(self, k: int) -> Array:
-        """Return the probability of each k-snapshot, P(s) = sum_a w_a k!/prod s_j! prod_j p_aj^s_j (spec 1.2).
+        """Return the probability of each k-snapshot, k!/prod s_j! sum_a w_a prod_j p_aj^s_j.
 
         Parameters
         ----------
@@ -338,7 +341,7 @@ class Mixtures(MixtureStorage):
         return self._stored_snapshot_distribution(k)[1][self.index]
 
     def project(self, k: int) -> Mixtures:
-        """Return proj_k: the mixture of the normalised k-snapshots s / k that each mixture generates.
+        """Return proj_k, the mixture of the k-snapshots s / k that each mixture generates.
 
         Parameters
         ----------
@@ -451,7 +454,7 @@ class Mixtures(MixtureStorage):
         impossible = np.isneginf(posterior.log_likelihood)
         if impossible.any():
             item = int(np.argmax(impossible[pairs.inverse]))
-            _refuse_impossible(item, as_dense(checked[[item]])[0])
+            refuse_impossible(item, as_dense(checked[[item]])[0])
         support = self.support_of(pairs.mixture)
         offsets = _offsets(self.sizes[pairs.mixture])
         return Mixtures.trusted(support, posterior.weights, offsets, pairs.inverse)
@@ -480,78 +483,9 @@ class Mixtures(MixtureStorage):
         return snapshots, expect_monomials(self, snapshots, log_multiplicity(snapshots))
 
 
-def _check_fit(points: Array, weights: Array, offsets: IntArray) -> None:
-    """Refuse arrays that do not describe mixtures together."""
-    n_atoms = len(points)
-    if weights.shape != (n_atoms,):
-        rule = f"must hold one weight for each of {n_atoms} points"
-        raise InputError("weights", rule, value=f"shape {weights.shape}")
-    ends_fit = offsets.ndim == 1 and offsets.size > 1 and offsets[0] == 0 and offsets[-1] == n_atoms
-    if not ends_fit or (np.diff(offsets) < 0).any():
-        rule = f"must rise from 0 to the number of points, {n_atoms}"
-        raise InputError("offsets", rule, value=reprlib.repr(offsets.tolist()))
-    sums = segment_sum(weights, offsets)
-    strays = np.abs(sums - 1)
-    if (strays > SUM_TOLERANCE).any():
-        worst = int(np.nanargmax(strays))
-        raise InputError(
-            "weights",
-            "must sum to 1 within each mixture",
-            value=f"{sums[worst]:.6g}",
-            where=f"in mixture {worst}",
-        )
-
-
-def _check_concentrations(alpha: Array) -> None:
-    """Refuse what is not the parameter of Dirichlet distributions."""
-    wrong = ~((alpha > 0) & (alpha < np.inf))
-    if alpha.shape[1] < 2 or wrong.any():
-        row, column = np.argwhere(wrong)[0] if wrong.any() else (0, 0)
-        raise InputError(
-            "alpha",
-            "must be finite and positive with at least two classes",
-            value=f"{alpha[row, column]:.6g}",
-            where=f"in row {row} of shape {alpha.shape}",
-        )
-
-
-def _refuse_impossible(item: int, counts: IntArray) -> None:
-    """Raise the error for an item whose labels its mixture excludes."""
-    classes = np.flatnonzero(counts).tolist()
-    named = f"{'classes' if len(classes) > 1 else 'class'} {reprlib.repr(classes)[1:-1]}"
-    raise InputError(
-        "counts",
-        "must be possible under the mixture of each item",
-        value=f"labels of {named}",
-        where=f"in row {item}, which every atom of its mixture excludes",
-        remedy="Give the atoms some probability of every class, or pass a row of zeros to leave "
-        "the labels of this item out.",
-    )
-
-
-def _apply(function: Callable[[Array], ArrayLike], points: Array) -> Array:
-    """Evaluate a user's function of label distributions and check what it returns."""
-    result = np.asarray(function(points), dtype=np.float64)
-    if result.shape[:1] != points.shape[:1]:
-        raise InputError(
-            "function",
-            f"must return one result for each of the {len(points)} rows it is given",
-            value=f"shape {result.shape}",
-            remedy="Work over the last axis only.",
-        )
-    return result
-
-
 def _offsets(sizes: NDArray[Any]) -> Index:
     """Return where mixtures of these sizes begin and end."""
     return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _own(array: NDArray[Any], given: Any) -> NDArray[Any]:
-    """Return a copy where the array is still the caller's own and could be changed by them."""
-    # a base may be a tensor or a table that was given
-    shared = array is given or array.base is not None
-    return array.copy() if shared and array.flags.writeable else array
 
 
 def check_mixtures(mixtures: Any) -> Mixtures:
@@ -564,15 +498,3 @@ def check_mixtures(mixtures: Any) -> Mixtures:
         value=type(mixtures).__name__,
         remedy="Build them with Mixtures.from_ensemble, from_points or another constructor.",
     )
-
-
-def _count_pairs(first: Index, second: Index, n_second: int) -> tuple[Index, Index, Index]:
-    """Return the distinct pairs of numbers in order, and how often each occurs."""
-    codes = first * n_second + second
-    if (int(first.max(initial=0)) + 1) * n_second > 4 * len(codes):
-        pairs, counts = np.unique(codes, return_counts=True)
-    else:  # few possible pairs: counting is faster than sorting
-        tally = np.bincount(codes)
-        pairs = np.flatnonzero(tally)
-        counts = tally[pairs]
-    return *np.divmod(pairs, n_second), counts
