@@ -1,4 +1,4 @@
-"""Slow, obvious versions of what hocal computes: Python loops over the definitions, nothing clever."""
+"""Slow, obvious versions of what hocal computes: Python loops over the definitions."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def project(atoms: AtomList, k: int) -> dict[Snapshot, float]:
 
 
 def thin(counts: Sequence[int], k: int) -> dict[Snapshot, float]:
-    """Return the distribution of the snapshot of k labels chosen among an item's, over all subsets."""
+    """Return the distribution of k labels chosen among an item's, over all subsets."""
     labels = [j for j, count in enumerate(counts) for _ in range(count)]
     subsets = Counter(
         snapshot_of(chosen, len(counts)) for chosen in itertools.combinations(labels, k)

@@ -23,9 +23,11 @@ PARTS = ("predictive", "aleatoric", "epistemic")
 
 
 def random_members() -> np.ndarray:
-    """Dirichlet members, some on the boundary of the simplex: an item agreed, an item with zeros, a tie."""
+    """Dirichlet members, some on the boundary: an agreed item, an item with zeros, a tie."""
     members = np.random.default_rng(0).dirichlet(np.full(4, 0.5), size=(50, 6))
-    members[0], members[1, 0], members[2] = [1, 0, 0, 0], [0, 0.5, 0.5, 0], [0.25] * 4
+    members[0] = [1, 0, 0, 0]
+    members[1, 0] = [0, 0.5, 0.5, 0]
+    members[2] = [0.25] * 4
     return members
 
 

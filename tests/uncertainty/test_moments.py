@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
+from hocal._base.typing import Array
 from hocal.guarantees.bernstein import Side, bernstein_estimator, snapshot_marginal
 from hocal.guarantees.polynomials import polynomial_estimator
 from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Tsallis, ZeroOne
@@ -25,7 +26,6 @@ from hocal.uncertainty.moments import (
 )
 from hocal.uncertainty.snapshots import enumerate_snapshots, sub_snapshots
 
-Array = NDArray[np.float64]
 needs_data = pytest.mark.skipif(
     "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
 )
@@ -36,7 +36,7 @@ def probability_of(snapshots: NDArray[np.int64], p: Array) -> Array:
 
 
 # --- moments
-# ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_point_mass_is_feasible_in_spite_of_rounding() -> None:
 
 
 # --- polynomial estimators
-# -------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_brier_polynomial_is_exact_and_has_the_papers_error() -> None:
@@ -177,7 +177,7 @@ def test_error_never_exceeds_the_papers() -> None:
 
 
 # --- Bernstein estimators
-# --------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 ENTROPIES: list[Entropy] = [Shannon(), Shannon(base=2), Tsallis(0.5), Tsallis(1.5), Tsallis(3)]
 
@@ -241,7 +241,7 @@ def test_bias_bounds_the_distance_to_the_entropy_on_the_simplex(n_classes: int, 
 
 
 def test_minimax_bias_in_bits_is_a_tenth_of_the_plugin_bias() -> None:
-    """Spec 3.4: .018 bits at k = 5, where the entropy of the snapshot itself is off by up to .174 bits."""
+    """At k = 5 it is .018 bits, where the entropy of the snapshot itself misses by up to .174."""
     x = np.linspace(0, 1, 2001)
     snapshots = np.stack([np.arange(6), 5 - np.arange(6)], axis=-1) / 5
     plugin = Shannon(2).value(np.stack([x, 1 - x], -1)) - polynomial(Shannon(2).value(snapshots), x)
@@ -294,7 +294,7 @@ def test_extremes_are_those_of_all_snapshots(k: int, n_classes: int) -> None:
 
 
 def test_error_covers_wrong_snapshot_distributions() -> None:
-    """Predictions at distance W1 = 2 integral |F - G| from the truth miss E[H] by at most bias + lipschitz W1."""
+    """Predictions at distance W1 from the truth miss E[H] by at most bias + lipschitz W1."""
     rng, hits = np.random.default_rng(2), np.arange(6)
     estimator = bernstein_estimator("shannon", 5, 2, epsilon=0.1)
     for _ in range(200):
@@ -346,7 +346,7 @@ def test_mean_from_the_marginal_is_the_mean_over_items() -> None:
 
 
 # --- real labels
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def real_labels(name: str) -> Array:
@@ -377,7 +377,7 @@ def exact_marginal(p: Array, k: int) -> Array:
     ],
 )
 def test_population_intervals_of_real_labels(name: str, k: int, lower: float, upper: float) -> None:
-    """The table of spec 3.4."""
+    """Intervals from the exact snapshot distributions of real labels, in nats."""
     p = real_labels(name)
     marginal = exact_marginal(p, k)
 
@@ -407,7 +407,7 @@ def test_the_penalty_tames_the_statistic_at_a_small_price() -> None:
 
 
 # --- bad input
-# -------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_an_order_above_an_items_labels_is_refused() -> None:
