@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from hocal._base.typing import Array, Counts, Index, IntArray
-from hocal._base.validation import CACHE_BYTES
+from hocal._base.validation import CACHE_BYTES, label_totals
 from hocal.uncertainty.logarithms import finite_log
 from hocal.uncertainty.mixture_storage import AtomPairs, MixtureStorage
 from hocal.uncertainty.segments import segment_logsumexp
@@ -46,11 +46,12 @@ class Posterior(NamedTuple):
 
 
 class _Terms(NamedTuple):
-    """Logarithms of w_a prod_j p_aj^s_j for a block of pairs."""
+    """The terms of the sums over atoms, for a block of pairs."""
 
     block: slice  #: which pairs
     atoms: AtomPairs  #: their atoms
-    logs: Array  #: one number per atom
+    weights: Array  #: w_a
+    logs: Array  #: log w_a prod_j p_aj^s_j
 
 
 def pair_with_counts(index: Index, counts: Counts) -> CountPairs:
@@ -68,8 +69,8 @@ def pair_with_counts(index: Index, counts: Counts) -> CountPairs:
 def log_likelihoods(storage: MixtureStorage, pairs: CountPairs) -> Array:
     """Return log sum_a w_a prod_j p_aj^s_j of each pair: its labels in one given order."""
     result = np.full(len(pairs.mixture), np.nan)
-    for block, atoms, logs in _log_terms(storage, pairs):
-        result[block] = segment_logsumexp(logs, atoms.starts)
+    for terms in _log_terms(storage, pairs):
+        result[terms.block] = segment_logsumexp(terms.logs, terms.atoms.starts)
     return result
 
 
@@ -79,20 +80,19 @@ def posterior_weights(storage: MixtureStorage, pairs: CountPairs) -> Posterior:
     Without labels the weights are those of the mixture, to the last digit. Where no atom allows the
     counts, all weights are 0.
     """
-    ends = np.cumsum(storage.sizes[pairs.mixture])
-    weights = np.empty(int(ends[-1]) if len(ends) else 0)
-    log_likelihood = np.full(len(ends), np.nan)
-    unlabelled = np.asarray(pairs.counts.sum(axis=1)).ravel() == 0
-    done = 0
-    for block, atoms, logs in _log_terms(storage, pairs):
-        totals = segment_logsumexp(logs, atoms.starts)
-        log_likelihood[block] = totals
-        scale = np.where(np.isfinite(totals), totals, 0.0)
+    weights = np.empty(int(storage.sizes[pairs.mixture].sum()))
+    log_likelihood = np.full(len(pairs.mixture), np.nan)
+    unlabelled = label_totals(pairs.counts) == 0
+    start = 0
+    for block, atoms, prior, logs in _log_terms(storage, pairs):
+        sums = segment_logsumexp(logs, atoms.starts)
+        log_likelihood[block] = sums
+        scale = np.where(np.isfinite(sums), sums, 0.0)
         posterior = np.exp(logs - scale[atoms.row])
-        kept = unlabelled[block][atoms.row]
-        own = slice(done, done + len(logs))
-        weights[own] = np.where(kept, storage.weights[atoms.atom], posterior)
-        done = own.stop
+        if unlabelled[block].any():
+            posterior = np.where(unlabelled[block][atoms.row], prior, posterior)
+        weights[start : start + len(logs)] = posterior
+        start += len(logs)
     return Posterior(weights, log_likelihood)
 
 
@@ -112,7 +112,6 @@ def expect_monomials(storage: MixtureStorage, exponents: IntArray, log_factor: A
 def _log_terms(storage: MixtureStorage, pairs: CountPairs) -> Iterator[_Terms]:
     """Go through the pairs in blocks."""
     log_points = finite_log(storage.support)
-    log_weights = finite_log(storage.weights)
     shared = storage.shares_points
     per_atom = 1 if shared else storage.n_classes
     for block in storage.blocks(pairs.mixture, numbers_per_atom=per_atom):
@@ -123,7 +122,8 @@ def _log_terms(storage: MixtureStorage, pairs: CountPairs) -> Iterator[_Terms]:
         else:
             rows = as_dense(counts)[atoms.row]
             products = np.einsum("ij,ij->i", rows, log_points[atoms.atom])
-        yield _Terms(block, atoms, products + log_weights[atoms.atom])
+        weights = storage.weights[atoms.atom]
+        yield _Terms(block, atoms, weights, products + finite_log(weights))
 
 
 def _on_shared_points(counts: Counts, log_points: Array, atoms: AtomPairs) -> Array:

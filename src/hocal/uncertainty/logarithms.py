@@ -24,5 +24,5 @@ def finite_log(values: Array) -> Array:
     >>> (0 * finite_log(np.array([0.0, 1.0]))).tolist()
     [-0.0, 0.0]
     """
-    with np.errstate(divide="ignore"):
-        return np.where(values > 0, np.log(values, dtype=np.float64), LOG_ZERO)
+    logs = np.full(values.shape, LOG_ZERO)
+    return np.log(values, out=logs, where=values > 0, dtype=np.float64)
