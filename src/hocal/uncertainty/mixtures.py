@@ -256,8 +256,8 @@ class Mixtures(MixtureStorage):
         """
         checked = check_counts(counts)
         n_items = checked.shape[0]
-        given = np.zeros(n_items, np.intp) if cells is None else cells
-        cell_of_item = check_cells(given, n_items, n_cells=n_cells)
+        one_cell = np.zeros(n_items, np.intp)
+        cell_of_item = check_cells(one_cell if cells is None else cells, n_items, n_cells=n_cells)
         points, weights, sizes = snapshot_atoms(checked, cell_of_item, n_cells or 1)
         return cls.trusted(points, weights, _offsets(sizes), cell_of_item)
 

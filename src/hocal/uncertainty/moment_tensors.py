@@ -191,7 +191,8 @@ def _lattice_atoms(n_classes: int) -> Array:
 def _snapshot_likelihood(atoms: Array, snapshots: IntArray) -> Array:
     """Return the probability of each snapshot under each atom, (n_atoms, n_snapshots)."""
     k = int(snapshots[0].sum())
-    return Mixtures.from_points(atoms).snapshot_distribution(k)
+    single = Mixtures.of_members(atoms[:, None], np.ones((len(atoms), 1)))
+    return single.snapshot_distribution(k)
 
 
 def _nearest_mixture(
