@@ -1,4 +1,4 @@
-"""Slow, obvious versions of what hocal computes: Python loops over the definitions, nothing clever."""
+"""Slow, obvious versions of what hocal computes: Python loops over the definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hocal import Mixtures
 
 Vector = Sequence[float] | NDArray[np.float64]
 Snapshot = tuple[int, ...]
-Atoms = list[tuple[float, list[float]]]  # (weight, label distribution)
+AtomList = list[tuple[float, list[float]]]  # (weight, label distribution)
 Divergence = Callable[[Vector, Vector], float]
 
 
@@ -57,7 +57,7 @@ def squared_distance(q: Vector, p: Vector) -> float:
     return sum((x - y) ** 2 for x, y in zip(q, p, strict=True))
 
 
-def atoms_of(mixtures: Mixtures, item: int) -> Atoms:
+def atoms_of(mixtures: Mixtures, item: int) -> AtomList:
     """Return the atoms with mass of one item's mixture."""
     m = int(mixtures.index[item])
     places = range(int(mixtures.offsets[m]), int(mixtures.offsets[m + 1]))
@@ -68,7 +68,7 @@ def atoms_of(mixtures: Mixtures, item: int) -> Atoms:
     ]
 
 
-def mean(atoms: Atoms) -> list[float]:
+def mean(atoms: AtomList) -> list[float]:
     """Return the mean label distribution."""
     return [sum(w * p[j] for w, p in atoms) for j in range(len(atoms[0][1]))]
 
@@ -96,7 +96,7 @@ def multinomial(snapshot: Sequence[int], p: Vector) -> float:
     return multiplicity(snapshot) * math.prod(x**s for x, s in zip(p, snapshot, strict=True))
 
 
-def tuple_probabilities(atoms: Atoms, k: int) -> NDArray[np.float64]:
+def tuple_probabilities(atoms: AtomList, k: int) -> NDArray[np.float64]:
     """Return the probability of every ordered tuple of k labels, an array with k axes."""
     n_classes = len(atoms[0][1])
     tensor = np.zeros((n_classes,) * k)
@@ -105,7 +105,7 @@ def tuple_probabilities(atoms: Atoms, k: int) -> NDArray[np.float64]:
     return tensor
 
 
-def project(atoms: Atoms, k: int) -> dict[Snapshot, float]:
+def project(atoms: AtomList, k: int) -> dict[Snapshot, float]:
     """Return proj_k by adding up ordered tuples."""
     n_classes = len(atoms[0][1])
     result = dict.fromkeys(snapshots(k, n_classes), 0.0)
@@ -116,7 +116,7 @@ def project(atoms: Atoms, k: int) -> dict[Snapshot, float]:
 
 
 def thin(counts: Sequence[int], k: int) -> dict[Snapshot, float]:
-    """Return the distribution of the snapshot of k labels chosen among an item's, over all subsets."""
+    """Return the distribution of k labels chosen among an item's, over all subsets."""
     labels = [j for j, count in enumerate(counts) for _ in range(count)]
     subsets = Counter(
         snapshot_of(chosen, len(counts)) for chosen in itertools.combinations(labels, k)
@@ -129,27 +129,33 @@ def compress(counts: NDArray[np.int64]) -> dict[Snapshot, int]:
     return dict(Counter(tuple(row) for row in counts.tolist()))
 
 
-def moment(atoms: Atoms, exponents: Sequence[int]) -> float:
+def moment(atoms: AtomList, exponents: Sequence[int]) -> float:
     """Return E[prod p_j^a_j]."""
     return sum(w * math.prod(x**a for x, a in zip(p, exponents, strict=True)) for w, p in atoms)
 
 
-def log_likelihood(atoms: Atoms, snapshot: Sequence[int]) -> float:
+def log_likelihood(atoms: AtomList, snapshot: Sequence[int]) -> float:
     """Return the log-probability of a snapshot."""
     likelihood = sum(w * multinomial(snapshot, p) for w, p in atoms)
     return math.log(likelihood) if likelihood > 0 else -math.inf
 
 
-def mutual_information(atoms: Atoms, divergence: Divergence) -> float:
+def mutual_information(atoms: AtomList, divergence: Divergence) -> float:
     """Return E D(p||mean)."""
     return sum(w * divergence(p, mean(atoms)) for w, p in atoms)
 
 
-def reverse_mutual_information(atoms: Atoms, divergence: Divergence) -> float:
+def reverse_mutual_information(atoms: AtomList, divergence: Divergence) -> float:
     """Return E D(mean||p)."""
     return sum(w * divergence(mean(atoms), p) for w, p in atoms)
 
 
-def total_mutual_information(atoms: Atoms, divergence: Divergence) -> float:
+def total_mutual_information(atoms: AtomList, divergence: Divergence) -> float:
     """Return E D(p||p') over two independent draws."""
     return sum(w * v * divergence(p, q) for w, p in atoms for v, q in atoms)
+
+
+def posterior(atoms: AtomList, snapshot: Sequence[int]) -> list[float]:
+    """Return the weights of the atoms given labels, by Bayes' rule."""
+    joint = [w * multinomial(snapshot, p) for w, p in atoms]
+    return [x / sum(joint) for x in joint]

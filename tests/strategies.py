@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from hocal import Mixtures
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from hocal._base.typing import Array, IntArray
 
 class_numbers = st.integers(2, 4)
 seeds = st.integers(0, 2**32 - 1)
@@ -25,7 +22,7 @@ def label_distributions(
     interior: bool = False,
     shape: tuple[int, ...] = (),
 ) -> Array:
-    """Draw label distributions (*shape, n_classes); zeros and vertices are frequent unless `interior`."""
+    """Draw label distributions (*shape, n_classes), often at the boundary unless `interior`."""
     width = draw(class_numbers) if n_classes is None else n_classes
     return np.array(
         [_distribution(draw, width, interior) for _ in range(int(np.prod(shape)))]

@@ -10,8 +10,15 @@ import pytest
 ROOMS: dict[str, list[str]] = {
     "_base": ["typing", "errors", "files", "fingerprints", "frames", "notebook", "validation"],
     "uncertainty": [
+        "array_operations",
         "entropy",
         "snapshots",
+        "logarithms",
+        "segments",
+        "mixture_storage",
+        "mixture_checks",
+        "likelihood",
+        "atoms",
         "mixtures",
         "moment_tensors",
         "flows",
@@ -79,6 +86,7 @@ ROOMS: dict[str, list[str]] = {
         "checkpoint",
         "prediction",
         "shannon_kernel",
+        "tensor_operations",
         "decomposition",
         "heads",
         "pairs",

@@ -98,7 +98,7 @@ def test_mixture_loss_passes_the_gradient_check() -> None:
 
 
 def test_snapshot_head_overfits_to_the_observed_snapshot_frequencies() -> None:
-    """The minimum of cross-entropy is the entropy of the frequencies, reached at the frequencies."""
+    """The minimum of cross-entropy is the entropy of the frequencies, reached there."""
     head, counts = SnapshotHead(2, 2), torch.tensor([[2, 0]] * 5 + [[1, 1]] * 3 + [[0, 2]] * 2)
 
     probabilities = fit(head, counts).softmax(-1)[0]
@@ -107,7 +107,7 @@ def test_snapshot_head_overfits_to_the_observed_snapshot_frequencies() -> None:
 
 
 def test_mixture_head_overfits_to_the_maximum_of_the_likelihood() -> None:
-    """Two labels, agreeing at least as often as chance: some mixture reaches the entropy of the frequencies."""
+    """Two labels that agree at least as often as by chance: some mixture has their frequencies."""
     head, counts = MixtureHead(2, 2), torch.tensor([[2, 0]] * 5 + [[1, 1]] * 3 + [[0, 2]] * 2)
     frequencies = np.array([0.5, 0.3, 0.2])
 
@@ -256,7 +256,7 @@ def test_components_start_apart() -> None:
 def test_more_data_brings_a_head_nearer_to_the_bayes_mixture(
     head: SnapshotHead | MixtureHead,
 ) -> None:
-    """Distances of 5-label projections, which five labels an item determine."""
+    """Distances of 5-label projections, which five labels per item determine."""
     truth = hocal.Mixtures([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], [0.5, 0.2, 0.3], [0, 3], [0])
     random, distances = np.random.default_rng(0), []
     for n_items in (40, 40_000):

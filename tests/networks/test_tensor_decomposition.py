@@ -1,5 +1,7 @@
 """Decompositions of tensors equal those of arrays."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -23,9 +25,11 @@ PARTS = ("predictive", "aleatoric", "epistemic")
 
 
 def random_members() -> np.ndarray:
-    """Dirichlet members, some on the boundary of the simplex: an item agreed, an item with zeros, a tie."""
+    """Dirichlet members, some on the boundary: an agreed item, an item with zeros, a tie."""
     members = np.random.default_rng(0).dirichlet(np.full(4, 0.5), size=(50, 6))
-    members[0], members[1, 0], members[2] = [1, 0, 0, 0], [0, 0.5, 0.5, 0], [0.25] * 4
+    members[0] = [1, 0, 0, 0]
+    members[1, 0] = [0, 0.5, 0.5, 0]
+    members[2] = [0.25] * 4
     return members
 
 
@@ -44,6 +48,20 @@ def test_tensors_give_the_numbers_of_arrays(
         np.testing.assert_allclose(
             getattr(parts, name).numpy(), getattr(expected, name), atol=1e-10, err_msg=name
         )
+
+
+@pytest.mark.parametrize("entropy", ENTROPIES, ids=str)
+def test_an_entropy_takes_tensors_as_it_takes_arrays(entropy: Entropy) -> None:
+    """One formula for both; ties and zeros are among the members."""
+    truth, prediction = random_members()[:, 0], random_members()[:, 1]
+    tensors: Any = (torch.from_numpy(truth), torch.from_numpy(prediction))
+
+    for function in (entropy.value, entropy.gradient):
+        found: Any = function(tensors[0], check_input=False)
+        assert isinstance(found, torch.Tensor)
+        np.testing.assert_allclose(found.numpy(), function(truth), rtol=1e-12, atol=1e-14)
+    losses: Any = entropy.loss(*tensors, check_input=False)
+    np.testing.assert_allclose(losses.numpy(), entropy.loss(truth, prediction), rtol=1e-10)
 
 
 @pytest.mark.parametrize(

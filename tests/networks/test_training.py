@@ -25,7 +25,7 @@ class Interruption(KeyboardInterrupt):
 
 
 def network(seed: int = 0) -> nn.Sequential:
-    """Return a network with everything a resumed run must restore: normalisation, dropout, several layers."""
+    """Return a network with all that a resumed run must restore: normalisation, dropout, layers."""
     torch.manual_seed(seed)
     return nn.Sequential(
         nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.3), MixtureHead(3, 3, 16)

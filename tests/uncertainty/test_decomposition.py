@@ -14,16 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import special
 
 import reference
 from hocal import Decomposition, LossDecomposition, Mixtures, decompose, decompose_loss
+from hocal._base.typing import Array, IntArray
 from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne
 from strategies import count_matrices, label_distributions, mixtures, seeds
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ENTROPIES: list[Entropy] = [Shannon(), Brier(), Tsallis(0.5), ZeroOne(), Spherical()]
 KINDS: list[Any] = ["mutual-information", "reverse", "total"]
@@ -99,7 +96,7 @@ def test_single_labels_show_no_aleatoric_uncertainty(counts: IntArray) -> None:
 
 
 def test_two_labels_a_scan_tell_the_worlds_apart() -> None:
-    """The X-ray example: the same 50% prediction, all ambiguous or half clear yes and half clear no."""
+    """The X-ray example: the same 50% prediction, all ambiguous, or half yes and half no."""
     worlds = Mixtures([[0.5, 0.5], [1, 0], [0, 1]], [1, 0.5, 0.5], offsets=[0, 1, 3], index=[0, 1])
     parts = decompose(worlds.project(2), "brier")
 
@@ -315,7 +312,7 @@ def test_an_ensemble_is_copied_at_most_once(dtype: str, writeable: bool, copies:
     assert peak < (copies + 0.2) * p.nbytes
 
 
-# A panel of annotators (spec 3.8)
+# A panel of annotators
 
 
 @pytest.mark.parametrize("entropy", [Shannon(base=2), Brier(), Tsallis(0.5)], ids=str)
@@ -331,7 +328,7 @@ def test_a_panel_shows_the_aleatoric_part_of_the_projection(
 
 
 def test_a_panel_shows_the_brier_entropy_less_its_share_of_pairs() -> None:
-    """Two of n labels are the same one with probability 1 / n, so E[1 - ||s/n||^2] = (1 - 1/n) G(p)."""
+    """Two of n labels are the same one with chance 1 / n, so E[1 - ||s/n||^2] = (1 - 1/n) G(p)."""
     m = Mixtures.from_points([[0.2, 0.3, 0.5]])
     panel, whole = decompose(m, "brier", panel_size=50), decompose(m, "brier")
 
@@ -432,7 +429,8 @@ def test_a_decomposition_prints_its_means() -> None:
     parts = decompose(Mixtures.from_vertices([[0.5, 0.5], [1, 0]]), base=2)
 
     assert " ".join(repr(parts).split()) == (
-        "Decomposition(2 items, mean predictive 0.5 = aleatoric 0 + epistemic 0.5, Shannon(base=2), mutual-information)"
+        "Decomposition(2 items, mean predictive 0.5 = aleatoric 0 + epistemic 0.5, "
+        "Shannon(base=2), mutual-information)"
     )
 
 
@@ -462,7 +460,7 @@ def test_a_decomposition_becomes_a_dataframe(backend: str) -> None:
     }
 
 
-# Losses (spec 1.13)
+# Losses
 
 
 @each_entropy

@@ -1,4 +1,4 @@
-"""W1 between mixtures: closed forms, metric axioms, POT and SciPy as slow references, guards and bounds."""
+"""W1 between mixtures: closed forms, metric axioms, POT and SciPy as references, bounds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
+from hocal._base.typing import Array
 from hocal.uncertainty.distance import wasserstein, wasserstein_interval
 from hocal.uncertainty.mixtures import Mixtures
-
-Array = NDArray[np.float64]
 
 
 def dirichlet(seed: int, *shape: int, n_classes: int = 4, concentration: float = 0.5) -> Array:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from numpy.typing import NDArray
 
 import reference
+from hocal._base.typing import Array
 from hocal.uncertainty.entropy import (
     Brier,
     Custom,
@@ -25,8 +25,6 @@ from hocal.uncertainty.entropy import (
     least_concave_majorant,
 )
 from strategies import label_distributions, pairs_of_distributions, seeds
-
-Array = NDArray[np.float64]
 
 ENTROPIES: list[Entropy] = [
     Shannon(),
@@ -308,7 +306,7 @@ def test_brier_loss_of_a_label_is_its_squared_distance() -> None:
     assert Brier().loss([0, 1], [0.5, 0.5]) == pytest.approx(0.5, abs=1e-15)
 
 
-# Moduli of continuity (spec 1.15)
+# Moduli of continuity
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import sparse, special
 
 import reference
@@ -24,12 +23,10 @@ from hocal import (
     decompose,
     predict_set,
 )
+from hocal._base.typing import Array, IntArray
 from hocal.uncertainty.entropy import Shannon
 from hocal.uncertainty.snapshots import enumerate_snapshots
 from strategies import count_matrices, label_distributions, mixtures, seeds
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def two_worlds() -> Mixtures:
@@ -45,7 +42,7 @@ def with_an_empty_mixture() -> Mixtures:
 # Constructors
 
 
-def test_a_point_mass_is_one_atom_an_item() -> None:
+def test_a_point_mass_is_one_atom_per_item() -> None:
     p = np.array([[0.2, 0.8], [0.7, 0.3]])
     m = Mixtures.from_points(p)
 
@@ -62,7 +59,7 @@ def test_a_vertex_mixture_holds_certain_labels_only() -> None:
 
 @given(p=label_distributions(3, shape=(2,)))
 def test_points_and_vertices_share_their_mean_only(p: Array) -> None:
-    """Erratum E11: the paper uses one name for both; two labels an item tell them apart."""
+    """Erratum E11: the paper uses one name for both; two labels per item tell them apart."""
     points, vertices = Mixtures.from_points(p), Mixtures.from_vertices(p)
 
     np.testing.assert_allclose(points.mean(), vertices.mean(), atol=1e-15)
@@ -399,7 +396,7 @@ def test_likelihoods_of_empty_mixtures_alone_are_nan() -> None:
     assert np.isnan(with_an_empty_mixture()[0].log_likelihood([[1, 1]])).tolist() == [True]
 
 
-def test_storing_again_gives_one_item_a_mixture() -> None:
+def test_storing_again_gives_one_item_per_mixture() -> None:
     m = two_worlds()[[1, 1, 0, 1]]
 
     assert (len(m), len(m.stored())) == (4, 2)
@@ -485,7 +482,12 @@ def test_results_do_not_depend_on_how_points_are_stored(
 
 def test_a_function_meets_each_shared_point_once() -> None:
     met: list[Array] = []
-    Mixtures.from_vertices(np.full((1000, 4), 0.25)).expect(lambda p: met.append(p) or p)  # type: ignore[func-returns-value]
+
+    def remember(p: Array) -> Array:
+        met.append(p)
+        return p
+
+    Mixtures.from_vertices(np.full((1000, 4), 0.25)).expect(remember)
 
     assert np.concatenate(met).tolist() == np.eye(4).tolist()
 

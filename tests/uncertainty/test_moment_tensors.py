@@ -1,4 +1,4 @@
-"""Thinned distributions, ordered tuples, and which snapshot distributions some mixture generates."""
+"""Thinned distributions, ordered tuples, and which snapshot distributions are possible."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import reference
 from hocal import Mixtures
+from hocal._base.typing import Array
 from hocal.uncertainty.moment_tensors import (
     from_tuples,
     nearest_realisable,
@@ -21,8 +21,6 @@ from hocal.uncertainty.moment_tensors import (
 )
 from hocal.uncertainty.snapshots import enumerate_snapshots, n_snapshots, rank_snapshots
 from strategies import label_distributions, mixtures, seeds
-
-Array = NDArray[np.float64]
 
 
 def at(*snapshot: int) -> Array:
@@ -209,7 +207,7 @@ def test_atoms_between_lattice_points_are_found() -> None:
     [
         (
             [0.5, 0.5],
-            r"`distribution` must have 3 entries on its last axis, one for each 2-snapshot of 2 classes",
+            r"`distribution` must have 3 entries on its last axis, one for each 2-snapshot of 2 cl",
         ),
         (0.5, r"`distribution` must have 3 entries on its last axis, .* got shape \(\)"),
         ([0.5, 0.5, 0.5], r"`distribution` must sum to 1 .* got 1\.5"),

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import sparse, stats
 
+from hocal._base.typing import Array
 from hocal.guarantees.bernstein import Side, bernstein_estimator, snapshot_marginal
 from hocal.guarantees.polynomials import polynomial_estimator
 from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Tsallis, ZeroOne
@@ -20,11 +21,11 @@ from hocal.uncertainty.moments import (
     binary_moments,
     central_moments,
     factorial_moments,
+    pair_disagreement,
     snapshot_weights,
 )
 from hocal.uncertainty.snapshots import enumerate_snapshots, sub_snapshots
 
-Array = NDArray[np.float64]
 needs_data = pytest.mark.skipif(
     "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
 )
@@ -35,7 +36,7 @@ def probability_of(snapshots: NDArray[np.int64], p: Array) -> Array:
 
 
 # --- moments
-# ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_a_point_mass_is_feasible_in_spite_of_rounding() -> None:
 
 
 # --- polynomial estimators
-# -------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_brier_polynomial_is_exact_and_has_the_papers_error() -> None:
@@ -176,7 +177,7 @@ def test_error_never_exceeds_the_papers() -> None:
 
 
 # --- Bernstein estimators
-# --------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 ENTROPIES: list[Entropy] = [Shannon(), Shannon(base=2), Tsallis(0.5), Tsallis(1.5), Tsallis(3)]
 
@@ -240,7 +241,7 @@ def test_bias_bounds_the_distance_to_the_entropy_on_the_simplex(n_classes: int, 
 
 
 def test_minimax_bias_in_bits_is_a_tenth_of_the_plugin_bias() -> None:
-    """Spec 3.4: .018 bits at k = 5, where the entropy of the snapshot itself is off by up to .174 bits."""
+    """At k = 5 it is .018 bits, where the entropy of the snapshot itself misses by up to .174."""
     x = np.linspace(0, 1, 2001)
     snapshots = np.stack([np.arange(6), 5 - np.arange(6)], axis=-1) / 5
     plugin = Shannon(2).value(np.stack([x, 1 - x], -1)) - polynomial(Shannon(2).value(snapshots), x)
@@ -293,7 +294,7 @@ def test_extremes_are_those_of_all_snapshots(k: int, n_classes: int) -> None:
 
 
 def test_error_covers_wrong_snapshot_distributions() -> None:
-    """Predictions at distance W1 = 2 integral |F - G| from the truth miss E[H] by at most bias + lipschitz W1."""
+    """Predictions at distance W1 from the truth miss E[H] by at most bias + lipschitz W1."""
     rng, hits = np.random.default_rng(2), np.arange(6)
     estimator = bernstein_estimator("shannon", 5, 2, epsilon=0.1)
     for _ in range(200):
@@ -345,7 +346,7 @@ def test_mean_from_the_marginal_is_the_mean_over_items() -> None:
 
 
 # --- real labels
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def real_labels(name: str) -> Array:
@@ -376,7 +377,7 @@ def exact_marginal(p: Array, k: int) -> Array:
     ],
 )
 def test_population_intervals_of_real_labels(name: str, k: int, lower: float, upper: float) -> None:
-    """The table of spec 3.4."""
+    """Intervals from the exact snapshot distributions of real labels, in nats."""
     p = real_labels(name)
     marginal = exact_marginal(p, k)
 
@@ -406,7 +407,7 @@ def test_the_penalty_tames_the_statistic_at_a_small_price() -> None:
 
 
 # --- bad input
-# -------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_an_order_above_an_items_labels_is_refused() -> None:
@@ -470,3 +471,42 @@ def test_an_unknown_side_is_refused() -> None:
         ValueError, match="`side` must be one of 'minimax', 'upper', 'lower', got 'both'"
     ):
         bernstein_estimator("shannon", 2, 3, side="both")  # type: ignore[arg-type]
+
+
+# Disagreement of pairs
+
+
+def test_disagreement_is_the_share_of_pairs_that_differ() -> None:
+    labels = [0, 0, 1, 2, 2, 2]
+    pairs = list(itertools.permutations(labels, 2))
+
+    assert pair_disagreement([[2, 1, 3]])[0] == sum(a != b for a, b in pairs) / len(pairs)
+
+
+def test_disagreement_is_unbiased_for_brier_uncertainty() -> None:
+    """The sum over all 3-snapshots, each with its multinomial probability."""
+    p = np.array([0.2, 0.3, 0.5])
+    snapshots = enumerate_snapshots(3, 3)
+    expected = stats.multinomial(3, p).pmf(snapshots) @ pair_disagreement(snapshots)
+
+    assert expected == pytest.approx(1 - np.square(p).sum(), abs=1e-12)
+
+
+def test_disagreement_equals_the_factorial_moments() -> None:
+    counts = np.random.default_rng(0).integers(1, 6, (20, 3))
+
+    np.testing.assert_allclose(
+        pair_disagreement(counts), 1 - factorial_moments(counts, 2 * np.eye(3)).sum(axis=1)
+    )
+
+
+def test_disagreement_needs_two_labels() -> None:
+    assert np.isnan(pair_disagreement([[1, 0], [0, 0], [0, 2]])).tolist() == [True, True, False]
+
+
+def test_sparse_counts_disagree_as_dense_ones_do() -> None:
+    counts = np.random.default_rng(0).integers(0, 3, (30, 5))
+
+    np.testing.assert_array_equal(
+        pair_disagreement(sparse.csr_array(counts)), pair_disagreement(counts)
+    )

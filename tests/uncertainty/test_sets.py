@@ -54,7 +54,7 @@ def test_ball_of_a_point_mass_has_radius_zero() -> None:
 
 
 def test_ball_radius_is_the_quantile_of_the_distance_to_the_mean() -> None:
-    """Vertices with weights .95 and .05 have mean (.95, .05): the nearer vertex is .1 away in l1."""
+    """Vertices with weights .95 and .05 have mean (.95, .05), .1 away from the nearer one."""
     sets = predict_set(Mixtures.from_vertices([[0.95, 0.05]]), coverage=0.9, shape="ball")
 
     assert sets.radius[0] == pytest.approx(0.1)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import sparse
 
 import reference
+from hocal._base.typing import IntArray
 from hocal.uncertainty.snapshots import (
     compress,
     draw_labels,
@@ -24,8 +24,6 @@ from hocal.uncertainty.snapshots import (
     sub_snapshots,
 )
 from strategies import count_matrices, seeds
-
-IntArray = NDArray[np.int64]
 
 # Enumeration
 
@@ -285,7 +283,7 @@ def test_sparse_compression_can_be_undone(counts: IntArray) -> None:
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_compression_is_exact_when_codes_overflow(form: Any) -> None:
-    """With 1,000 classes a row does not fit into one integer; rows differ in a single late label."""
+    """A row of 1,000 classes does not fit into one integer; rows differ in a late label."""
     generator = np.random.default_rng(0)
     rows = generator.integers(0, 3, (1, 1000)) + (
         np.arange(1000) == generator.integers(900, 1000, (300, 1))

@@ -14,7 +14,7 @@ from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 
 # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
 SUM_TOLERANCE = 1e-5
-BLOCK = 1 << 19  # bytes of a block of work, which stay in the cache of one core
+CACHE_BYTES = 1 << 19  # of a block of work: they stay in the cache of one core
 
 
 def check_array(
@@ -53,7 +53,7 @@ def check_simplex(
             f"`{name}` must have {n_classes} classes on its last axis, got {array.shape[-1]}."
         )
     rows = array.reshape(1, -1) if array.ndim == 1 else array
-    height = max(BLOCK // rows[0].nbytes, 1)
+    height = max(CACHE_BYTES // rows[0].nbytes, 1)
     for start in range(0, len(rows), height):
         _check_distributions(rows[start : start + height], array, name)
     return array

@@ -302,8 +302,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
                 level=statistics.layout.level,
                 mean_prediction=statistics.mean_prediction,
             )
-        n_cells = len(fit.weights)
-        mixtures = Mixtures._regular(fit.atoms, fit.weights.reshape(-1), n_cells)
+        mixtures = Mixtures.on_common_points(fit.atoms, fit.weights)
         return (
             mixtures,
             fit.source,
@@ -379,4 +378,4 @@ def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
     for block in mixtures.blocks(pairs[:, 0]):
         own = slice(*offsets[[block.start, min(block.stop, len(pairs))]])
         np.put_along_axis(points[own], pairs[row[own], 1:], mixtures.points_at(atom[own]), axis=1)
-    return Mixtures._trusted(points, mixtures.weights[atom], offsets, packed.inverse)
+    return Mixtures.trusted(points, mixtures.weights[atom], offsets, packed.inverse)

@@ -94,7 +94,7 @@ def empirical_mixtures(
     mass = np.bincount(packed.inverse, weights)
     offsets = np.searchsorted(table[:, 0], np.arange(pool + 2))
     per_cell = np.bincount(cells, weights, minlength=pool + 1)
-    return Mixtures._trusted(
+    return Mixtures.trusted(
         table[:, 1:] / k, mass / per_cell[table[:, 0]], offsets, np.where(source < 0, pool, source)
     )
 

@@ -392,23 +392,21 @@ def _cell_averages(mixtures: Mixtures, cells: Index, n_cells: int) -> Mixtures:
     row, atom, _ = mixtures.pairs(mixture)
     weights = mixtures.weights[atom] * occurrences[row] / np.bincount(cells)[cell[row]]
     offsets = np.searchsorted(cell[row], np.arange(n_cells + 1))
-    support = mixtures._support if mixtures._shared else mixtures.points[atom]
-    return Mixtures._trusted(support, weights, offsets, np.arange(n_cells))
+    support = mixtures.support if mixtures.shares_points else mixtures.points[atom]
+    return Mixtures.trusted(support, weights, offsets, np.arange(n_cells))
 
 
 def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
     """Return mixtures of k-snapshots after checking that their atoms are such."""
-    counts = mixtures._support * k
+    counts = mixtures.support * k
     strays = np.abs(counts - np.rint(counts)).max(axis=1)
     if strays.max() > 1e-6:
-        atom = mixtures._support[int(strays.argmax())]
+        atom = mixtures.support[int(strays.argmax())]
         raise ValueError(
             f"`k` must be the size of the predicted snapshots, got k={k} and an atom {atom.round(4).tolist()}. "
             "Pass their k, or predictor='mixture' for label distributions."
         )
-    return Mixtures._trusted(
-        np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index
-    )
+    return Mixtures.trusted(np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index)
 
 
 def _distances(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> Array:
@@ -420,7 +418,7 @@ def _distances(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> A
         thinned.probabilities[order] / np.bincount(cells, minlength=len(reference))[owner[order]]
     )
     offsets = np.searchsorted(owner[order], np.arange(len(reference) + 1))
-    observed = Mixtures._trusted(
+    observed = Mixtures.trusted(
         thinned.snapshots[order] / k, weights, offsets, np.arange(len(reference))
     )
     return wasserstein(observed, reference)

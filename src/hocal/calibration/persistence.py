@@ -201,7 +201,7 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
         "layout.group": statistics.layout.group,
         "layout.level": statistics.layout.level,
         "source": np.array([_SOURCES.index(name) for name in calibrator.source_], dtype=np.uint8),
-        "mixtures.points": mixtures._support,
+        "mixtures.points": mixtures.support,
         **{f"mixtures.{name}": getattr(mixtures, name) for name in ("weights", "offsets", "index")},
     }
     for name in ("observed", "aligned"):
@@ -233,7 +233,7 @@ def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
     )
     calibrator.statistics_ = CellStatistics(observed, aligned, tensors["predicted"], layout)
     parts = (tensors[f"mixtures.{x}"] for x in ("points", "weights", "offsets", "index"))
-    calibrator.cell_mixtures_ = Mixtures._trusted(*parts)  # as it was saved: the checksum is right
+    calibrator.cell_mixtures_ = Mixtures.trusted(*parts)  # as it was saved: the checksum is right
     calibrator.source_ = np.array(_SOURCES)[tensors["source"]]
     calibrator.diagnostics_ = header["diagnostics"]
     return calibrator

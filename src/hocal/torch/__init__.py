@@ -1,4 +1,4 @@
-"""Learn mixtures directly from snapshots with PyTorch, and put other uncertainty methods on the same scale.
+"""Learn mixtures directly from snapshots with PyTorch, and put other methods on the same scale.
 
 Every model here ends in Mixtures, so `hocal.decompose`, `hocal.calibration_error`,
 `hocal.aleatoric_error`, `hocal.predict_set` and `hocal.coverage` treat all of them alike. Post-hoc

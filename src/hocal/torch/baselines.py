@@ -8,15 +8,18 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_choice, check_integer, check_number
 from hocal.torch.counts import check_count_tensor, float_type, log_multiplicity, shares
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["DeepEnsemble", "Epinet", "EvidentialHead", "MCDropout", "SoftmaxHead"]
 
+_LEAST_CONCENTRATION = 1e-3  # keeps the logarithm of the gamma function finite
+
 
 class SoftmaxHead(nn.Module):
-    """A plain classifier read in one of two naive ways: all doubt is aleatoric, or all of it is epistemic.
+    """A plain classifier read in a naive way: all doubt is aleatoric, or all is epistemic.
 
     Parameters
     ----------
@@ -27,7 +30,7 @@ class SoftmaxHead(nn.Module):
     mixture : {"points", "vertices"}
         Point mass at the prediction (the naive decomposition, epistemic uncertainty 0), or the
         predicted mass on certain labels (the 1-snapshot predictor, aleatoric uncertainty 0). The
-        paper conflates the two (E11).
+        paper conflates the two (docs/errata.md, E11).
 
     Examples
     --------
@@ -63,7 +66,7 @@ class SoftmaxHead(nn.Module):
         return _label_cross_entropy(logits[:, None], counts)
 
     def to_mixtures(self, logits: Tensor) -> Mixtures:
-        """Return one mixture an item."""
+        """Return one mixture per item."""
         p = logits.detach().cpu().double().softmax(-1).numpy()
         return Mixtures.from_points(p) if self.mixture == "points" else Mixtures.from_vertices(p)
 
@@ -108,12 +111,14 @@ class DeepEnsemble(_Members):
         return torch.stack([member(inputs) for member in self.members], dim=1)
 
     def loss(self, logits: Tensor, counts: Tensor) -> Tensor:
-        """Return the sum of the members' cross-entropies, whose gradients are those of training each alone."""
+        """Return the sum of the members' cross-entropies: each learns as it would alone."""
         return logits.shape[1] * super().loss(logits, counts)
 
 
 class MCDropout(_Members):
-    """A network whose dropout stays on when it predicts; every pass is a member (Gal and Ghahramani, 2016).
+    """A network whose dropout stays on when it predicts; every pass is a member.
+
+    This is the method of Gal and Ghahramani (2016).
 
     Parameters
     ----------
@@ -142,12 +147,11 @@ class MCDropout(_Members):
             if isinstance(module, nn.modules.dropout._DropoutNd)
         ]
         if not self._dropouts:
-            raise ValueError(
-                f"`model` must have a dropout layer, got {type(model).__name__} without one."
-            )
+            found = f"{type(model).__name__} without one"
+            raise InputError("model", "must have a dropout layer", value=found)
 
     def train(self, mode: bool = True) -> MCDropout:
-        """Switch training on or off; dropout stays on either way, normalisation layers follow `mode`."""
+        """Switch training on or off; dropout stays on, normalisation layers follow `mode`."""
         super().train(mode)
         for module in self._dropouts:
             module.train()
@@ -164,7 +168,7 @@ class Epinet(_Members):
 
     logits = mu(phi) + sigma(phi, z) + prior_scale * sigma_prior(phi, z), where sigma is a small
     network on (z, phi) dotted with z, sigma_prior is a frozen copy of its kind and both see phi
-    without passing a gradient back (Osband et al., 2023; spec 5).
+    without passing a gradient back (Osband et al., 2023).
 
     Parameters
     ----------
@@ -210,11 +214,11 @@ class Epinet(_Members):
         self.prior_scale = check_number(prior_scale, "prior_scale", minimum=0)
         self.n_train = check_integer(n_train, "n_train", minimum=1)
         self.base = nn.Linear(in_features, n_classes)
-        self.learned, self.prior = (self._index_network(in_features, hidden) for _ in range(2))
+        self.learned = self._index_network(in_features, hidden)
+        self.prior = self._index_network(in_features, hidden)
         self.prior.requires_grad_(False)
-        self.register_buffer(
-            "indices", torch.randn(check_integer(n_samples, "n_samples", minimum=1), n_indices)
-        )
+        n_draws = check_integer(n_samples, "n_samples", minimum=1)
+        self.register_buffer("indices", torch.randn(n_draws, n_indices))
 
     def _index_network(self, in_features: int, hidden: int) -> nn.Module:
         last = nn.Linear(hidden, self.n_classes * self.n_indices)
@@ -222,11 +226,9 @@ class Epinet(_Members):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits, (n_items, n_train or n_samples, n_classes)."""
-        z = (
-            torch.randn_like(self.indices[:1].expand(self.n_train, -1))
-            if self.training
-            else self.indices
-        )
+        z = self.indices
+        if self.training:
+            z = torch.randn_like(self.indices[:1].expand(self.n_train, -1))
         spread = (len(features), len(z), -1)
         told = torch.cat([z.expand(*spread), features.detach()[:, None].expand(*spread)], dim=-1)
         answers = self.learned(told) + self.prior_scale * self.prior(told)
@@ -248,7 +250,7 @@ class EvidentialHead(nn.Module):
         "bayes-risk" is the usual evidential loss: expected cross-entropy of a label, plus `penalty`
         times the Kullback-Leibler divergence of the evidence for other labels from none (Sensoy et
         al., 2018). Its epistemic uncertainty depends on `penalty`, not on the data. "likelihood" is
-        the Dirichlet-multinomial likelihood of the count vector, a proper loss from two labels an
+        the Dirichlet-multinomial likelihood of the count vector, a proper loss from two labels per
         item on.
     penalty : float, default=0.1
         Weight of the divergence; for "bayes-risk" only.
@@ -290,9 +292,7 @@ class EvidentialHead(nn.Module):
     def concentrations(self, outputs: Tensor) -> Tensor:
         """Return alpha > 0, (n_items, n_classes); at least 1, evidence apart, for "bayes-risk"."""
         evidence = nn.functional.softplus(outputs.to(float_type(outputs)))
-        return (
-            evidence + 1 if self.objective == "bayes-risk" else evidence + 1e-3
-        )  # keeps lgamma finite
+        return evidence + (1 if self.objective == "bayes-risk" else _LEAST_CONCENTRATION)
 
     def loss(self, outputs: Tensor, counts: Tensor) -> Tensor:
         """Return the mean loss of the items' labels, in nats."""
@@ -327,7 +327,7 @@ def _dirichlet_multinomial(alpha: Tensor, counts: Tensor) -> Tensor:
 
 
 def _divergence_from_uniform(alpha: Tensor) -> Tensor:
-    """Return the Kullback-Leibler divergence of Dirichlet(alpha) from the uniform Dirichlet(1, ..., 1)."""
+    """Return the Kullback-Leibler divergence of Dirichlet(alpha) from Dirichlet(1, ..., 1)."""
     total = alpha.sum(-1, keepdim=True)
     size = torch.tensor(float(alpha.shape[-1]), dtype=alpha.dtype, device=alpha.device)
     normaliser = torch.lgamma(total.squeeze(-1)) - torch.lgamma(size) - torch.lgamma(alpha).sum(-1)

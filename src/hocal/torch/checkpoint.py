@@ -11,27 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
 
-__all__ = ["Progress", "read_checkpoint", "write_checkpoint"]
+__all__ = ["TrainingProgress", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = "hocal-training-1"
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """How far a run has come, whole epochs only."""
 
     epoch: int = 0  #: epochs finished
     losses: list[float] = field(default_factory=list)  #: mean training loss of each
     validation_losses: list[float] = field(default_factory=list)  #: validation loss after each
-    best: dict[str, Tensor] = field(
-        default_factory=dict
-    )  #: weights with the lowest validation loss
+    #: weights with the lowest validation loss
+    best: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def best_epoch(self) -> int:
-        """Return the number, from 1, of the epoch with the lowest validation loss, else of the last one."""
+        """The epoch, from 1, with the lowest validation loss; the last one without validation."""
         values = self.validation_losses
         return 1 + values.index(min(values)) if values else self.epoch
 
@@ -41,7 +41,7 @@ def write_checkpoint(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     generators: Iterable[torch.Generator],
-    progress: Progress,
+    progress: TrainingProgress,
     settings: dict[str, Any],
 ) -> None:
     """Write everything that the rest of the run depends on."""
@@ -50,12 +50,10 @@ def write_checkpoint(
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in progress.best.items()}
     for number, entries in optimiser.state_dict()["state"].items():
-        tensors |= {
-            f"optimiser.{number}.{name}": torch.as_tensor(entry) for name, entry in entries.items()
-        }
-    tensors |= {
-        f"random.{number}": state for number, state in enumerate(_random_states(generators))
-    }
+        for name, entry in entries.items():
+            tensors[f"optimiser.{number}.{name}"] = torch.as_tensor(entry)
+    for number, state in enumerate(_random_states(generators)):
+        tensors[f"random.{number}"] = state
     # Clones, because tied weights share memory and safetensors refuses that.
     copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     numbers = {name: value for name, value in vars(progress).items() if name != "best"}
@@ -69,8 +67,8 @@ def read_checkpoint(
     optimiser: torch.optim.Optimizer,
     generators: Iterable[torch.Generator],
     settings: dict[str, Any],
-) -> Progress:
-    """Put model, optimiser and random numbers back where they were; return how far the run had come."""
+) -> TrainingProgress:
+    """Put model, optimiser and random numbers back; return how far the run had come."""
     metadata, tensors = _read(path)
     _check_settings(path, json.loads(metadata["settings"]), settings)
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}, "random": {}}
@@ -79,10 +77,9 @@ def read_checkpoint(
         parts[part][rest] = tensor
     model.load_state_dict(parts["model"])
     _load_optimiser(optimiser, parts["optimiser"])
-    _set_random_states(
-        generators, [parts["random"][str(number)] for number in range(len(parts["random"]))]
-    )
-    return Progress(**json.loads(metadata["progress"]), best=parts["best"])
+    states = [parts["random"][str(number)] for number in range(len(parts["random"]))]
+    _set_random_states(generators, states)
+    return TrainingProgress(**json.loads(metadata["progress"]), best=parts["best"])
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -93,20 +90,23 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(
-            f"`checkpoint` must name a safetensors file, got {path}: {error}."
-        ) from error
+        found = f"{path}: {error}"
+        raise InputError("checkpoint", "must name a safetensors file", value=found) from error
     if metadata.get("format") != FORMAT:
-        raise ValueError(f"`checkpoint` must name a file written by hocal.torch.train, got {path}.")
+        rule = "must name a file written by hocal.torch.train"
+        raise InputError("checkpoint", rule, value=str(path))
     return metadata, tensors
 
 
 def _check_settings(path: Path, stored: dict[str, Any], settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         if stored.get(name) != value:
-            raise ValueError(
-                f"`checkpoint` must belong to this run, got {name}={stored.get(name)} in {path} and {name}={value} "
-                "now. Delete the file to start again."
+            raise InputError(
+                "checkpoint",
+                "must belong to this run",
+                value=f"{name}={stored.get(name)}",
+                where=f"in {path} and {name}={value} now",
+                remedy="Delete the file to start again.",
             )
 
 

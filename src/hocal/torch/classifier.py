@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_array,
@@ -31,6 +32,8 @@ from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["SnapshotClassifier"]
+
+_DEFAULT_COMPONENTS = 8  # more than the three that five labels of two classes can tell apart
 
 
 class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's bases carry no types
@@ -69,7 +72,8 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
     >>> from hocal.torch import SnapshotClassifier
     >>> X = np.repeat([[0.0], [1.0]], 200, axis=0)
     >>> split, agreed = np.tile([[1, 1]], (200, 1)), np.tile([[2, 0], [0, 2]], (100, 1))
-    >>> classifier = SnapshotClassifier(k=2, epochs=40, random_state=0).fit(X, np.concatenate([split, agreed]))
+    >>> counts = np.concatenate([split, agreed])
+    >>> classifier = SnapshotClassifier(k=2, epochs=40, random_state=0).fit(X, counts)
     >>> (classifier.decompose([[0.0], [1.0]], base=2).aleatoric > 0.5).tolist()
     [True, False]
     """
@@ -109,7 +113,7 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         self.progress = progress
 
     def fit(self, X: ArrayLike, counts: Any) -> Self:
-        """Train on features (n_items, n_features) and label counts (n_items, n_classes), dense or sparse."""
+        """Train on features (n_items, n_features) and label counts (n_items, n_classes)."""
         features = check_array(X, "X", ndim=2)
         labels = check_dense_counts(counts, minimum_total=1 if self.k is None else self.k)
         check_same_length(features, labels, ("X", "counts"))
@@ -129,9 +133,8 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
             )
         features = check_array(X, "X", ndim=2)
         if features.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"`X` must have {self.n_features_in_} features, got {features.shape[1]}."
-            )
+            rule = f"must have {self.n_features_in_} features"
+            raise InputError("X", rule, value=features.shape[1])
         return predict_mixture(self.model_, torch.from_numpy(features).float())
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -167,15 +170,16 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
 
     def _head(self, in_features: int) -> SnapshotHead | MixtureHead:
         if self.k is not None and self.n_components is not None:
-            raise ValueError(
-                f"`k` must be left out when `n_components` is given, got k={self.k} and "
-                f"n_components={self.n_components}. Choose one of the two heads."
+            raise InputError(
+                "k",
+                "must be left out when `n_components` is given",
+                value=f"k={self.k} and n_components={self.n_components}",
+                remedy="Choose one of the two heads.",
             )
         if self.k is not None:
             return SnapshotHead(self.k, len(self.classes_), in_features)
-        return MixtureHead(
-            8 if self.n_components is None else self.n_components, len(self.classes_), in_features
-        )
+        n_components = _DEFAULT_COMPONENTS if self.n_components is None else self.n_components
+        return MixtureHead(n_components, len(self.classes_), in_features)
 
     def _train(
         self, features: Array, labels: IntArray, generator: np.random.Generator

@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import torch
 from torch import Tensor
 
-# stands for log 0: its exponential is 0 in every precision, and sums of it stay finite
-_IMPOSSIBLE = -1e4
+from hocal._base.errors import InputError
+from hocal.uncertainty.logarithms import LOG_ZERO
 
 
 def check_count_tensor(
     counts: Tensor, n_items: int, n_classes: int, *, minimum_total: int = 1
 ) -> Tensor:
-    """Return label counts as an integer tensor of shape (n_items, n_classes), after checking every rule."""
+    """Return label counts as integers of shape (n_items, n_classes), after checking every rule."""
     if tuple(counts.shape) != (n_items, n_classes):
-        raise ValueError(
-            f"`counts` must have shape ({n_items}, {n_classes}), got {tuple(counts.shape)}."
-        )
+        rule = f"must have shape ({n_items}, {n_classes})"
+        raise InputError("counts", rule, value=str(tuple(counts.shape)))
     whole = counts.long()
     # One comparison on the device for all three rules: the reasons are sought only when it fails.
-    if bool(
-        ((whole == counts).all(1) & (whole >= 0).all(1) & (whole.sum(1) >= minimum_total)).all()
-    ):
-        return whole
-    return _refuse_counts(counts, whole, minimum_total)
+    are_counts = (whole == counts).all(1) & (whole >= 0).all(1)
+    enough = whole.sum(1) >= minimum_total
+    if not bool((are_counts & enough).all()):
+        _refuse_counts(counts, whole, minimum_total)
+    return whole
 
 
-def _refuse_counts(counts: Tensor, whole: Tensor, minimum_total: int) -> Tensor:
-    """Raise the ValueError for the first offending row."""
-    for wrong, rule in (
-        ((whole != counts).any(1), "whole numbers"),
-        ((whole < 0).any(1), "non-negative"),
-    ):
-        if bool(wrong.any()):
-            row = int(wrong.nonzero()[0])
-            raise ValueError(f"`counts` must be {rule}, got {counts[row].tolist()} in row {row}.")
-    row = int((whole.sum(1) < minimum_total).nonzero()[0])
-    raise ValueError(
-        f"`counts` must have at least {minimum_total} label{'s' * (minimum_total > 1)} in each row, "
-        f"got {int(whole[row].sum())} in row {row}. Drop such items, or use a smaller k."
+def _refuse_counts(counts: Tensor, whole: Tensor, minimum_total: int) -> NoReturn:
+    """Raise the error for the first offending row."""
+    _refuse_rows(counts, (whole != counts).any(1), "must be whole numbers")
+    _refuse_rows(counts, (whole < 0).any(1), "must be non-negative")
+    totals = whole.sum(1)
+    row = int((totals < minimum_total).nonzero()[0])
+    labels = "label" if minimum_total == 1 else "labels"
+    raise InputError(
+        "counts",
+        f"must have at least {minimum_total} {labels} in each row",
+        value=int(totals[row]),
+        where=f"in row {row}",
+        remedy="Drop such items, or use a smaller k.",
     )
+
+
+def _refuse_rows(counts: Tensor, wrong: Tensor, rule: str) -> None:
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise InputError("counts", rule, value=counts[row].tolist(), where=f"in row {row}")
 
 
 def log_multiplicity(counts: Tensor, dtype: torch.dtype) -> Tensor:
@@ -53,7 +60,7 @@ def log_choose_table(largest: int, k: int, *, dtype: torch.dtype, device: torch.
     n = torch.arange(largest + 1, dtype=dtype, device=device)[:, None]
     r = torch.arange(k + 1, dtype=dtype, device=device)
     logs = torch.lgamma(n + 1) - torch.lgamma(r + 1) - torch.lgamma((n - r).clamp(min=0) + 1)
-    return torch.where(r <= n, logs, _IMPOSSIBLE)
+    return torch.where(r <= n, logs, LOG_ZERO)
 
 
 def shares(counts: Tensor, dtype: torch.dtype) -> Tensor:

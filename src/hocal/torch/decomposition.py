@@ -1,32 +1,25 @@
-"""Decompose the uncertainty of ensembles that are torch tensors, where they are, in blocks that stay in cache."""
+"""Decompose the uncertainty of ensembles that are torch tensors, on their own device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from hocal._base.validation import check_choice
+from hocal._base.errors import InputError
+from hocal._base.validation import SUM_TOLERANCE, check_choice
+from hocal.torch.tensor_operations import sum_over_classes
 from hocal.uncertainty.decomposition import KINDS, Kind
-from hocal.uncertainty.entropy import (
-    Brier,
-    Entropy,
-    Shannon,
-    Spherical,
-    Tsallis,
-    ZeroOne,
-    get_entropy,
-)
+from hocal.uncertainty.entropy import Custom, Entropy, Shannon, get_entropy
 
 __all__ = ["TensorDecomposition", "decompose_members"]
 
 _CPU_BLOCK = 1 << 18  # numbers worked on at once: a megabyte in float32, inside a core's cache
 _DEVICE_BLOCK = 1 << 26  # enough to fill a GPU, little enough to leave its memory free
-_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of sums to 1; else as for arrays
-
-Function = Callable[[Tensor], Tensor]
+# of sums to 1, six to ten times the spacing of numbers near 1; else as for arrays
+_HALF_TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
 class TensorDecomposition(NamedTuple):
@@ -46,7 +39,9 @@ def decompose_members(
     base: float | None = None,
     kind: Kind = "mutual-information",
 ) -> TensorDecomposition:
-    """Split the uncertainty of equally likely members, as `hocal.decompose` does, on the tensor's device.
+    """Split the uncertainty of equally likely members as `hocal.decompose` does.
+
+    Everything stays on the tensor's device.
 
     Parameters
     ----------
@@ -74,21 +69,16 @@ def decompose_members(
     (0.0, 1.0)
     """
     check_choice(kind, "kind", KINDS)
-    measure = get_entropy(entropy, base=base)
-    value, slope = _functions(measure)
+    measure = _check_entropy(get_entropy(entropy, base=base))
     _check_shape(members)
     if kind == "mutual-information" and isinstance(measure, Shannon):
         parts = _decompose_in_one_pass(members, measure)
         if parts is not None:
             return TensorDecomposition(*parts, measure, kind)
-    rows = max(
-        (_CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK) // (members[0].numel()), 1
-    )
+    numbers = _CPU_BLOCK if members.device.type == "cpu" else _DEVICE_BLOCK
+    rows = max(numbers // members[0].numel(), 1)
     with torch.autocast(members.device.type, enabled=False):  # sums need their precision
-        blocks = [
-            _decompose_block(block, measure, value, slope, kind)
-            for block in torch.split(members, rows)
-        ]
+        blocks = [_decompose_block(block, measure, kind) for block in torch.split(members, rows)]
     predictive, aleatoric, epistemic = (torch.cat(part) for part in zip(*blocks, strict=True))
     return TensorDecomposition(predictive, aleatoric, epistemic, measure, kind)
 
@@ -96,7 +86,7 @@ def decompose_members(
 def _decompose_in_one_pass(
     members: Tensor, measure: Shannon
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Return the parts from a kernel on a GPU; None where there is none, or where it found something odd."""
+    """Return the parts from a kernel on a GPU; None without one, or if it found something odd."""
     if not members.is_cuda or (torch.is_grad_enabled() and members.requires_grad):
         return None
     try:
@@ -106,105 +96,64 @@ def _decompose_in_one_pass(
     if members.shape[2] > MAX_CLASSES:
         return None
     with torch.cuda.device(members.device):
-        parts, valid = decompose_shannon(
-            members, measure._scale, _TOLERANCE.get(members.dtype, 1e-5)
-        )
+        parts, valid = decompose_shannon(members, measure.units_per_nat, _tolerance(members))
     return (parts[0], parts[1], parts[2]) if valid else None
 
 
-def _decompose_block(
-    given: Tensor, measure: Entropy, value: Function, slope: Function, kind: Kind
-) -> tuple[Tensor, Tensor, Tensor]:
+def _decompose_block(block: Tensor, measure: Entropy, kind: Kind) -> tuple[Tensor, Tensor, Tensor]:
     """Return predictive, aleatoric and epistemic uncertainty of some items."""
-    members = given.to(torch.promote_types(given.dtype, torch.float32))
-    _check_members(members, _TOLERANCE.get(given.dtype, 1e-5))
+    members = block.to(torch.promote_types(block.dtype, torch.float32))
+    _check_members(members, _tolerance(block))
+    value: Any = partial(measure.value, check_input=False)  # of a tensor, a tensor
     mean = members.mean(1)
     predictive = value(mean)
     aleatoric = value(members).mean(1)
     epistemic = (predictive - aleatoric).clamp(min=0)  # Jensen: negative only by rounding
     if kind != "mutual-information":
-        losses = _losses(mean[:, None], members, measure, value, slope).mean(1)
+        loss: Any = partial(measure.loss, check_input=False)
+        losses = loss(mean[:, None], members).mean(1)
         reverse = (losses - predictive).clamp(min=0)
         epistemic = reverse if kind == "reverse" else epistemic + reverse
         predictive = aleatoric + epistemic
-    return predictive.to(given.dtype), aleatoric.to(given.dtype), epistemic.to(given.dtype)
+    return predictive.to(block.dtype), aleatoric.to(block.dtype), epistemic.to(block.dtype)
 
 
-def _losses(
-    truth: Tensor, prediction: Tensor, measure: Entropy, value: Function, slope: Function
-) -> Tensor:
-    """Return L(truth||prediction) = G(p) + <grad G(p), q - p> (spec 1.11)."""
-    if isinstance(measure, Shannon):  # cross-entropy; a label that cannot happen costs nothing
-        return -measure._scale * _sum(torch.where(truth == 0, 0.0, truth * prediction.log()))
-    difference = truth - prediction
-    terms = torch.where(
-        difference == 0, 0.0, slope(prediction) * difference
-    )  # no movement, no loss
-    return value(prediction) + _sum(terms)
+def _tolerance(members: Tensor) -> float:
+    """Return how far the sum of a member may stray from 1."""
+    return _HALF_TOLERANCES.get(members.dtype, SUM_TOLERANCE)
 
 
-def _functions(measure: Entropy) -> tuple[Function, Function]:
-    """Return G and its gradient for tensors; `hocal.uncertainty.entropy` states them."""
-    match measure:
-        case Shannon():
-            scale = measure._scale
-            return lambda p: -scale * _sum(p * _finite_log(p)), lambda p: -scale * (p.log() + 1)
-        case Brier(factor):
-            return lambda p: factor * _sum(p * (1 - p)), lambda p: -2 * factor * p
-        case Tsallis(order):
-            rest = order - 1
-            return lambda p: _sum((p - p**order) / rest), lambda p: (1 - order * p**rest) / rest
-        case ZeroOne():
-            return lambda p: 1 - p.amax(-1), _share_of_best
-        case Spherical():
-            return lambda p: 1 - p.norm(dim=-1), lambda p: -p / p.norm(dim=-1, keepdim=True)
-    raise ValueError(
-        f"`entropy` must be one of hocal's own for a tensor, got {measure!r}. "
-        "Use Mixtures.from_ensemble(members.cpu().numpy()) for a Custom entropy."
-    )
-
-
-def _sum(values: Tensor) -> Tensor:
-    """Return the sum over classes; on a CPU a product with ones is twice as fast over a short last axis."""
-    return (
-        values @ values.new_ones(values.shape[-1])
-        if values.device.type == "cpu"
-        else values.sum(-1)
-    )
-
-
-def _finite_log(p: Tensor) -> Tensor:
-    """Return log p, with a finite number for log 0, so that 0 log 0 is 0 and has a gradient."""
-    return p.clamp(min=torch.finfo(p.dtype).tiny).log()
-
-
-def _share_of_best(p: Tensor) -> Tensor:
-    """Return the gradient of 1 - max p, shared evenly among ties."""
-    best = (p == p.amax(-1, keepdim=True)).to(p.dtype)
-    return -best / best.sum(-1, keepdim=True)
+def _check_entropy(measure: Entropy) -> Entropy:
+    if isinstance(measure, Custom):
+        raise InputError(
+            "entropy",
+            "must be one of hocal's own for a tensor",
+            value=measure,
+            remedy="Use Mixtures.from_ensemble(members.cpu().numpy()) for a Custom entropy.",
+        )
+    return measure
 
 
 def _check_shape(members: Any) -> None:
-    if not isinstance(members, Tensor) or members.ndim != 3 or not members.dtype.is_floating_point:
-        what = (
-            f"{members.dtype} of shape {tuple(members.shape)}"
-            if isinstance(members, Tensor)
-            else type(members)
-        )
-        raise ValueError(
-            f"`members` must be a floating-point tensor (n_items, n_members, n_classes), got {what}."
-        )
+    rule = "must be a floating-point tensor (n_items, n_members, n_classes)"
+    if not isinstance(members, Tensor):
+        raise InputError("members", rule, value=type(members))
+    shape = f"shape {tuple(members.shape)}"
+    if members.ndim != 3 or not members.dtype.is_floating_point:
+        raise InputError("members", rule, value=f"{members.dtype} of {shape}")
     if min(members.shape) < 1 or members.shape[2] < 2:
-        raise ValueError(
-            f"`members` must have items, members and at least two classes, got shape {tuple(members.shape)}."
-        )
+        rule = "must have items, members and at least two classes"
+        raise InputError("members", rule, value=shape)
 
 
 def _check_members(members: Tensor, tolerance: float) -> None:
-    """Refuse what is not a label distribution; one number is fetched from the device for each block."""
-    stray = (_sum(members) - 1).abs().amax()
+    """Refuse what is not a label distribution; one number per block leaves the device."""
+    stray = (sum_over_classes(members) - 1).abs().amax()
     if not bool((stray <= tolerance) & (members.amin() >= 0)):  # a NaN fails both
-        raise ValueError(
-            "`members` must hold label distributions on the last axis, got a smallest entry of "
-            f"{members.amin().item():.6g} and a sum that strays from 1 by {stray.item():.6g}. Apply a softmax first."
+        least = f"a smallest entry of {members.amin().item():.6g}"
+        raise InputError(
+            "members",
+            "must hold label distributions on the last axis",
+            value=f"{least} and a sum that strays from 1 by {stray.item():.6g}",
+            remedy="Apply a softmax first.",
         )

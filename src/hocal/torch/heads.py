@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_choice, check_integer
 from hocal.torch.counts import check_count_tensor, float_type, log_choose_table, log_multiplicity
 from hocal.uncertainty.mixtures import Mixtures
@@ -21,10 +22,11 @@ __all__ = ["MixtureHead", "SnapshotHead"]
 
 MAX_OUTPUTS = 20_000  # of a SnapshotHead: beyond that its last layer outgrows most backbones
 Thinning = Literal["exact", "draw"]
+_SPREAD = 2.0  # of the first logits: wide enough to reach from a clear label to a tie
 
 
 class SnapshotHead(nn.Module):
-    """Classify the k-snapshot of an item: one logit for each element of Y^(k) (spec 1.10).
+    """Classify the k-snapshot of an item: one logit for each element of Y^(k).
 
     Cross-entropy over Y^(k) is a proper loss, so its minimiser predicts the true distribution of
     k-snapshots given the features. The predicted mixture has the atoms s / k; it is the k-th
@@ -93,7 +95,7 @@ class SnapshotHead(nn.Module):
         return logits
 
     def targets(self, counts: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Return the distribution of k labels drawn from each item's own, (n_items, n_outputs) (spec 1.3).
+        """Return the distribution of k labels drawn from each item's own, (n_items, n_outputs).
 
         The weights prod_j C(s_j, s'_j) sum to C(n, k) over s', so a softmax of their logarithms is
         exact.
@@ -107,7 +109,7 @@ class SnapshotHead(nn.Module):
             return (table[checked].flatten(1) @ self._selector.to(fine).T).softmax(-1).to(dtype)
 
     def loss(self, logits: Tensor, counts: Tensor) -> Tensor:
-        """Return the mean cross-entropy, in nats, of the items' k-snapshots under the predictions."""
+        """Return the mean cross-entropy of the items' k-snapshots, in nats."""
         dtype = float_type(logits)
         log_predicted = _check_outputs(logits, self.n_outputs).to(dtype).log_softmax(-1)
         targets = self.targets(counts, dtype=dtype)
@@ -121,27 +123,23 @@ class SnapshotHead(nn.Module):
             torch.as_tensor(counts), len(counts), self.n_classes, minimum_total=self.k
         )
         if bool((checked.sum(1) > self.k).any()):
-            raise ValueError(
-                f"`counts` must have k = {self.k} labels in each row, got {int(checked.sum(1).max())}."
-            )
+            rule = f"must have k = {self.k} labels in each row"
+            raise InputError("counts", rule, value=int(checked.sum(1).max()))
         return torch.from_numpy(rank_snapshots(checked.cpu().numpy())).to(checked.device)
 
     def marginalise(self, logits: Tensor, j: int) -> Tensor:
-        """Return the predicted distribution over Y^(j) for j <= k labels, (n_items, n_snapshots(j))."""
+        """Return the predicted distribution over Y^(j), j <= k, (n_items, n_snapshots(j))."""
         j = check_integer(
             j, "j", minimum=1, maximum=self.k, why="Labels can be removed, not added."
         )
         probabilities = logits.to(float_type(logits)).softmax(-1)
         thinned = sub_snapshots(self.snapshots.cpu().numpy(), j)
-        entries = torch.stack(
-            [torch.from_numpy(rank_snapshots(thinned.snapshots)), torch.from_numpy(thinned.items)]
-        )
+        rows = torch.from_numpy(rank_snapshots(thinned.snapshots))
+        entries = torch.stack([rows, torch.from_numpy(thinned.items)])
         size = (n_snapshots(j, self.n_classes), self.n_outputs)
         values = torch.from_numpy(thinned.probabilities).to(probabilities.dtype)
-        matrix = torch.sparse_coo_tensor(entries, values, size, check_invariants=True).to(
-            probabilities.device
-        )
-        marginal: Tensor = torch.sparse.mm(matrix, probabilities.T)
+        matrix = torch.sparse_coo_tensor(entries, values, size, check_invariants=True)
+        marginal: Tensor = torch.sparse.mm(matrix.to(probabilities.device), probabilities.T)
         return marginal.T
 
     def mean(self, logits: Tensor) -> Tensor:
@@ -150,19 +148,19 @@ class SnapshotHead(nn.Module):
         return probabilities @ self.snapshots.to(probabilities.dtype) / self.k
 
     def to_mixtures(self, logits: Tensor) -> Mixtures:
-        """Return one mixture an item, on the atoms s / k; nothing is dropped, however light."""
+        """Return one mixture per item, on the atoms s / k; nothing is dropped, however light."""
         weights = _check_outputs(logits, self.n_outputs).detach().cpu().double().softmax(-1)
         points = self.snapshots.cpu().double() / self.k
-        return Mixtures._regular(points.numpy(), weights.reshape(-1).numpy(), len(weights))
+        return Mixtures.on_common_points(points.numpy(), weights.numpy())
 
 
 class MixtureHead(nn.Module):
-    """Predict the weights and the label distributions of a mixture, trained by the likelihood of the labels.
+    """Predict the weights and the label distributions of a mixture.
 
     The loss is the exact likelihood of a count vector under the predicted mixture, log sum_c w_c
     prod_j p_cj^s_j, so items may have any numbers of labels and the cost is linear in components
     and classes where SnapshotHead needs |Y^(k)| outputs. Atoms are free, so unlike snapshots they
-    do not understate aleatoric uncertainty; with k labels an item they are determined up to their
+    do not understate aleatoric uncertainty; with k labels per item they are determined up to their
     first k moments.
 
     Parameters
@@ -185,7 +183,8 @@ class MixtureHead(nn.Module):
     >>> import torch
     >>> from hocal.torch import MixtureHead
     >>> head = MixtureHead(1, 2)
-    >>> round(float(head.loss(torch.zeros(1, 3), torch.tensor([[1, 1]]))), 4)  # log 2: a fair coin twice
+    >>> loss = head.loss(torch.zeros(1, 3), torch.tensor([[1, 1]]))  # a fair coin twice
+    >>> round(float(loss), 4)  # log 2
     0.6931
     """
 
@@ -204,7 +203,7 @@ class MixtureHead(nn.Module):
         return outputs
 
     def log_parameters(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log-weights (n_items, n_components) and log-atoms (n_items, n_components, n_classes)."""
+        """Return logarithms of weights (n_items, n_components) and of atoms (..., n_classes)."""
         _check_outputs(outputs, self.n_outputs)
         weights = outputs[..., : self.n_components]
         components = outputs[..., self.n_components :]
@@ -222,9 +221,8 @@ class MixtureHead(nn.Module):
         dtype = float_type(outputs)
         checked = check_count_tensor(counts, len(outputs), self.n_classes)
         log_weights, log_atoms = self.log_parameters(outputs.to(dtype))
-        terms = log_weights + (log_atoms * checked.to(dtype)[:, None]).sum(
-            -1
-        )  # (n_items, n_components)
+        own = checked.to(dtype)[:, None]
+        terms = log_weights + (log_atoms * own).sum(-1)  # (n_items, n_components)
         result = terms.logsumexp(-1)
         return result + log_multiplicity(checked, dtype) if coefficient else result
 
@@ -238,18 +236,20 @@ class MixtureHead(nn.Module):
         return (log_weights[..., None] + log_atoms).logsumexp(-2).exp()
 
     def to_mixtures(self, outputs: Tensor) -> Mixtures:
-        """Return one mixture of `n_components` atoms an item."""
+        """Return one mixture of `n_components` atoms per item."""
         log_weights, log_atoms = self.log_parameters(outputs.detach().cpu().double())
-        return _regular_mixtures(log_atoms.exp(), log_weights.exp())
+        return Mixtures.of_members(log_atoms.exp().numpy(), log_weights.exp().numpy())
 
 
 def _check_size(k: int, n_classes: int) -> int:
     """Return |Y^(k)|, refusing what no last layer should have."""
     size = n_snapshots(k, n_classes)
     if size > MAX_OUTPUTS:
-        raise ValueError(
-            f"`k` must give at most {MAX_OUTPUTS} snapshots, got {size} for k={k} and {n_classes} classes. "
-            "Use MixtureHead, whose cost is linear in labels and classes, or a smaller k."
+        raise InputError(
+            "k",
+            f"must give at most {MAX_OUTPUTS} snapshots",
+            value=f"{size} for k={k} and {n_classes} classes",
+            remedy="Use MixtureHead, whose cost is linear in labels and classes, or a smaller k.",
         )
     return size
 
@@ -257,28 +257,19 @@ def _check_size(k: int, n_classes: int) -> int:
 def _check_outputs(outputs: Tensor, n_outputs: int) -> Tensor:
     """Return the outputs of a backbone after checking that they are as many as the head reads."""
     if outputs.ndim != 2 or outputs.shape[1] != n_outputs:
-        raise ValueError(
-            f"`outputs` must have shape (n_items, {n_outputs}), got {tuple(outputs.shape)}. "
-            "End the backbone in as many, or give the head `in_features`."
+        raise InputError(
+            "outputs",
+            f"must have shape (n_items, {n_outputs})",
+            value=str(tuple(outputs.shape)),
+            remedy="End the backbone in as many, or give the head `in_features`.",
         )
     return outputs
 
 
 def _spread_linear(in_features: int, n_components: int, n_outputs: int) -> nn.Linear:
-    """Return a layer whose components start apart: equal components would get equal gradients for ever."""
+    """Return a layer whose components start apart: equal ones would get equal gradients."""
     linear = nn.Linear(in_features, n_outputs)
     with torch.no_grad():
         linear.bias[:n_components] = 0
-        linear.bias[n_components:].normal_(
-            std=2.0
-        )  # wide enough to reach from a clear label to a tie
+        linear.bias[n_components:].normal_(std=_SPREAD)
     return linear
-
-
-def _regular_mixtures(points: Tensor, weights: Tensor) -> Mixtures:
-    """Return Mixtures from atoms (n_items, n_atoms, n_classes) and weights (n_items, n_atoms)."""
-    return Mixtures._regular(
-        points.reshape(-1, points.shape[-1]).contiguous().numpy(),
-        weights.reshape(-1).numpy(),
-        len(weights),
-    )

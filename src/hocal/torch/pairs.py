@@ -1,4 +1,4 @@
-"""Pair prediction: what two labels an item say about a model's ignorance (Johnson et al., 2024)."""
+"""Pair prediction (Johnson et al., 2024): what two labels per item say about ignorance."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_integer
 from hocal.torch.counts import float_type
 from hocal.uncertainty.snapshots import n_snapshots, rank_snapshots
@@ -15,7 +16,7 @@ __all__ = ["PairPrediction", "predict_pairs"]
 
 
 class PairPrediction(NamedTuple):
-    """First label, second label given the first, and what their dependence reveals, for each item and class."""
+    """A label, a second one given it, and what their dependence reveals, by item and class."""
 
     marginal: Tensor  #: (n_items, n_classes) p(y|x)
     #: (n_items, n_classes) p(y|y, x), the chance that a second label repeats the first
@@ -59,10 +60,8 @@ def predict_pairs(probabilities: Tensor, n_classes: int) -> PairPrediction:
     """
     size = n_snapshots(2, check_integer(n_classes, "n_classes", minimum=2))
     if probabilities.ndim != 2 or probabilities.shape[1] != size:
-        raise ValueError(
-            f"`probabilities` must have shape (n_items, {size}) for pairs of {n_classes} classes, "
-            f"got {tuple(probabilities.shape)}."
-        )
+        rule = f"must have shape (n_items, {size}) for pairs of {n_classes} classes"
+        raise InputError("probabilities", rule, value=str(tuple(probabilities.shape)))
     joint = _joint(probabilities.to(float_type(probabilities)), n_classes)
     marginal = joint.sum(-1)
     both = joint.diagonal(dim1=-2, dim2=-1)

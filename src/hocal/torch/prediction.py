@@ -7,6 +7,7 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor, nn
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_integer
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -28,7 +29,7 @@ def predict_outputs(model: nn.Module, inputs: Tensor, *, batch_size: int = 1024)
     model : nn.Module
         Left in the mode, training or evaluation, it was in.
     inputs : Tensor of shape (n_items, ...)
-        Moved to the model's device a batch at a time.
+        Moved to the model's device in batches.
     batch_size : int, default=1024
         Items in a batch.
 
@@ -74,25 +75,28 @@ def predict_mixture(
     Returns
     -------
     Mixtures
-        One mixture an item.
+        One mixture per item.
 
     Examples
     --------
     >>> import torch
     >>> from hocal.torch import MixtureHead, predict_mixture
-    >>> model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), MixtureHead(4, 3, in_features=8))
+    >>> head = MixtureHead(4, 3, in_features=8)
+    >>> model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), head)
     >>> predict_mixture(model, torch.zeros(2, 5))
     Mixtures(2 items, 2 mixtures, 8 atoms, 3 classes)
     """
-    chosen = (
-        head
-        if head is not None
-        else model[-1]
-        if isinstance(model, nn.Sequential) and len(model)
-        else model
-    )
+    chosen = _last_module(model) if head is None else head
     if not callable(getattr(chosen, "to_mixtures", None)):
-        raise ValueError(
-            f"`head` must have a method to_mixtures, got {type(chosen).__name__}. Pass the head of the network."
+        raise InputError(
+            "head",
+            "must have a method to_mixtures",
+            value=type(chosen).__name__,
+            remedy="Pass the head of the network.",
         )
     return cast(_Head, chosen).to_mixtures(predict_outputs(model, inputs, batch_size=batch_size))
+
+
+def _last_module(model: nn.Module) -> nn.Module:
+    """Return the last module of an `nn.Sequential`, and any other model itself."""
+    return model[-1] if isinstance(model, nn.Sequential) and len(model) else model

@@ -1,4 +1,4 @@
-"""A Triton kernel that reads an ensemble once: Shannon entropy of the mean, mean entropy, and all checks."""
+"""A Triton kernel that reads an ensemble once: entropy of the mean, mean entropy, all checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TILE = 1024  # about so many numbers a program works on at once
 
 
 def decompose_shannon(members: Tensor, scale: float, tolerance: float) -> tuple[Tensor, bool]:
-    """Return predictive, aleatoric and epistemic uncertainty of Shannon's entropy, and whether to believe them.
+    """Return the three parts of Shannon's entropy, and whether to believe them.
 
     Parameters
     ----------

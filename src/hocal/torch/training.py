@@ -1,4 +1,4 @@
-"""A small training loop: AdamW, warm-up and cosine, early stopping, and checkpoints that lose nothing."""
+"""A small training loop: AdamW, warm-up and cosine, early stopping, and whole checkpoints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_integer, check_number
-from hocal.torch.checkpoint import Progress, read_checkpoint, write_checkpoint
+from hocal.torch.checkpoint import TrainingProgress, read_checkpoint, write_checkpoint
 
 __all__ = ["EpochReport", "TrainingHistory", "train"]
 
@@ -38,10 +39,11 @@ class EpochReport(NamedTuple):
         validation = (
             "" if self.validation_loss is None else f", validation {self.validation_loss:.4f}"
         )
-        return f"epoch {self.epoch}/{self.epochs}: loss {self.loss:.4f}{validation}, {self.seconds:.0f} s"
+        done = f"epoch {self.epoch}/{self.epochs}"
+        return f"{done}: loss {self.loss:.4f}{validation}, {self.seconds:.0f} s"
 
 
-Report = Callable[[EpochReport], object]
+ReportEpoch = Callable[[EpochReport], object]
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def train(
     mixed_precision: bool | None = None,
     random_state: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool | Report = False,
+    progress: bool | ReportEpoch = False,
 ) -> TrainingHistory:
     """Train any network on batches of inputs and label counts.
 
@@ -136,7 +138,8 @@ def train(
     >>> from hocal.torch import MixtureHead, train
     >>> data = TensorDataset(torch.zeros(64, 1), torch.tensor([[2, 0], [0, 2]]).repeat(32, 1))
     >>> head = MixtureHead(2, 2, in_features=1)
-    >>> history = train(head, DataLoader(data, 16), loss=head.loss, epochs=50, learning_rate=0.1, random_state=0)
+    >>> options = {"epochs": 50, "learning_rate": 0.1, "random_state": 0}
+    >>> history = train(head, DataLoader(data, 16), loss=head.loss, **options)
     >>> history.losses[-1] < 0.75  # log 2 = 0.69 is the best possible: two labels always agree
     True
     """
@@ -191,13 +194,14 @@ class _Run:
         self.model.to(self.device)
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         if not trainable:
-            raise ValueError("`model` must have parameters that require gradients, got none.")
+            rule = "must have parameters that require gradients"
+            raise InputError("model", rule, value="none")
         self.optimiser = torch.optim.AdamW(trainable, lr=self.rate, weight_decay=self.decay)
         self.precise = not (
             self.device.type == "cuda" if self.mixed_precision is None else self.mixed_precision
         )
 
-    def finish(self, report: Report) -> TrainingHistory:
+    def finish(self, report: ReportEpoch) -> TrainingHistory:
         """Run the epochs that are left."""
         start = time.perf_counter()
         state = self._begin()
@@ -205,11 +209,8 @@ class _Run:
             self._advance(state)
             self._save(state)
             latest = state.validation_losses[-1] if state.validation_losses else None
-            report(
-                EpochReport(
-                    state.epoch, self.epochs, state.losses[-1], latest, time.perf_counter() - start
-                )
-            )
+            seconds = time.perf_counter() - start
+            report(EpochReport(state.epoch, self.epochs, state.losses[-1], latest, seconds))
         if state.best:
             self.model.load_state_dict(state.best)
         self.model.eval()
@@ -218,7 +219,7 @@ class _Run:
             tuple(state.losses), tuple(state.validation_losses), state.best_epoch, stopped
         )
 
-    def _begin(self) -> Progress:
+    def _begin(self) -> TrainingProgress:
         if self.checkpoint is not None and self.checkpoint.exists():
             return read_checkpoint(
                 self.checkpoint,
@@ -227,11 +228,11 @@ class _Run:
                 _generators(self.loader),
                 self._settings(),
             )
-        state = Progress()
+        state = TrainingProgress()
         self._save(state)  # an interruption of the first epoch must find a valid file, too
         return state
 
-    def _save(self, state: Progress) -> None:
+    def _save(self, state: TrainingProgress) -> None:
         if self.checkpoint is not None:
             write_checkpoint(
                 self.checkpoint,
@@ -250,7 +251,7 @@ class _Run:
             "generators": len(_generators(self.loader)),
         }
 
-    def _advance(self, state: Progress) -> None:
+    def _advance(self, state: TrainingProgress) -> None:
         """Run one epoch and note its losses; `state` changes only when the epoch is complete."""
         self.model.train()
         average = _Average(self.device)
@@ -271,14 +272,14 @@ class _Run:
         """Set the rate of a step: a linear rise over the warm-up, then half a cosine down to 0."""
         rise = self.warmup * self.steps
         total = self.epochs * self.steps
-        falling = 0.5 * (
-            1 + math.cos(math.pi * min(1.0, max(0.0, step - rise) / max(1.0, total - rise)))
-        )
+        way_down = min(1.0, max(0.0, step - rise) / max(1.0, total - rise))
+        falling = 0.5 * (1 + math.cos(math.pi * way_down))
+        rising = min((step + 1) / max(rise, 1.0), 1.0)
         for group in self.optimiser.param_groups:
-            group["lr"] = self.rate * min((step + 1) / max(rise, 1.0), 1.0) * falling
+            group["lr"] = self.rate * rising * falling
 
     @torch.no_grad()
-    def _validate(self, state: Progress) -> None:
+    def _validate(self, state: TrainingProgress) -> None:
         self.model.eval()
         average = _Average(self.device)
         for batch in self.validation or ():
@@ -297,7 +298,7 @@ class _Run:
             outputs = self.model(*inputs)
         return self.loss(outputs, counts), len(counts)
 
-    def _given_up(self, state: Progress) -> bool:
+    def _given_up(self, state: TrainingProgress) -> bool:
         return self.patience is not None and state.epoch - state.best_epoch >= self.patience
 
 
@@ -330,26 +331,20 @@ def _length(loader: Loader) -> int:
     try:
         return check_integer(len(loader), "loader", minimum=1, why="It counts the batches.")
     except TypeError as error:
-        raise ValueError(
-            f"`loader` must know its number of batches, got {type(loader).__name__}."
-        ) from error
+        rule = "must know its number of batches"
+        raise InputError("loader", rule, value=type(loader).__name__) from error
 
 
 def _generators(loader: Loader) -> list[torch.Generator]:
     """Return the random generators a loader owns, each once."""
     owners = (loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None))
     found = [getattr(owner, "generator", None) for owner in owners]
-    return list(
-        {
-            id(generator): generator
-            for generator in found
-            if isinstance(generator, torch.Generator)
-        }.values()
-    )
+    generators = [each for each in found if isinstance(each, torch.Generator)]
+    return list({id(each): each for each in generators}.values())
 
 
 @contextmanager
-def _reporting(progress: bool | Report) -> Iterator[Report]:
+def _reporting(progress: bool | ReportEpoch) -> Iterator[ReportEpoch]:
     """Give what is called after each epoch, and close the bar however training ends."""
     if callable(progress):
         yield progress

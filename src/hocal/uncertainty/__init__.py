@@ -31,6 +31,7 @@ from hocal.uncertainty.moments import (
     binary_moments,
     central_moments,
     factorial_moments,
+    pair_disagreement,
     snapshot_weights,
 )
 from hocal.uncertainty.sets import PredictionSets, predict_set
@@ -79,6 +80,7 @@ __all__ = [
     "log_multiplicity",
     "n_snapshots",
     "nearest_realisable",
+    "pair_disagreement",
     "predict_set",
     "rank_snapshots",
     "snapshot_weights",

@@ -1,4 +1,4 @@
-"""Split uncertainty into aleatoric and epistemic parts, and losses into what can and cannot be avoided."""
+"""Split uncertainty into aleatoric and epistemic parts, and losses by what can be avoided."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.notebook import bar, fold, table
 from hocal._base.typing import Array
 from hocal._base.validation import check_choice, check_integer, check_same_length
 from hocal.uncertainty.entropy import Entropy, Separable, get_entropy
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
+from hocal.uncertainty.snapshots import log_choose
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,9 +53,9 @@ class Decomposition:
     Examples
     --------
     >>> import hocal
-    >>> parts = hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]]), base=2)
-    >>> parts
-    Decomposition(1 item, mean predictive 1 = aleatoric 1 + epistemic 0, Shannon(base=2), mutual-information)
+    >>> hocal.decompose(hocal.Mixtures.from_points([[0.5, 0.5]]), base=2)
+    Decomposition(1 item, mean predictive 1 = aleatoric 1 + epistemic 0,
+        Shannon(base=2), mutual-information)
     """
 
     predictive: Array
@@ -70,32 +72,22 @@ class Decomposition:
             name: f"{np.mean(values):.4g}" if len(self) else "nan"
             for name, values in self.as_dict().items()
         }
-        return fold(
-            f"Decomposition({len(self)} item{'s' * (len(self) != 1)}, mean predictive {means['predictive']} = "
-            f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}, {self.entropy}, {self.kind})"
-        )
+        size = f"{len(self)} {self._noun()}"
+        whole = f"mean predictive {means['predictive']}"
+        parts = f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}"
+        return fold(f"Decomposition({size}, {whole} = {parts}, {self.entropy}, {self.kind})")
 
     def _repr_html_(self) -> str:
+        caption = f"Decomposition of {len(self):,} {self._noun()}, {self.entropy}, {self.kind}"
         if not len(self):
-            return table(f"Decomposition of 0 items, {self.entropy}, {self.kind}", [], [])
-        rows = [
-            (
-                name,
-                *(
-                    f"{value:.4g}"
-                    for value in (part.mean(), *np.quantile(part, [0.1, 0.5, 0.9]), part.max())
-                ),
-            )
-            for name, part in self.as_dict().items()
-        ]
-        caption = f"Decomposition of {len(self):,} item{'s' * (len(self) != 1)}, {self.entropy}, {self.kind}"
+            return table(caption, [], [])
         heads = ["mean", "10%", "median", "90%", "max"]
-        return table(
-            caption,
-            heads,
-            rows,
-            before=bar(float(self.aleatoric.mean()), float(self.epistemic.mean())),
-        )
+        rows = [(name, *_summary(part)) for name, part in self.as_dict().items()]
+        parts = bar(float(self.aleatoric.mean()), float(self.epistemic.mean()))
+        return table(caption, heads, rows, before=parts)
+
+    def _noun(self) -> str:
+        return "item" if len(self) == 1 else "items"
 
     def as_dict(self) -> dict[str, Array]:
         """Return the three parts by name."""
@@ -106,13 +98,16 @@ class Decomposition:
         }
 
     def to_frame(self, backend: Any = "pandas") -> Any:
-        """Return a dataframe with a row an item; `backend` is "pandas", "polars" or "pyarrow"."""
+        """Return a dataframe with one row per item.
+
+        `backend` is "pandas", "polars" or "pyarrow".
+        """
         return to_frame(self.as_dict(), backend)
 
 
 @dataclass(frozen=True, eq=False)
 class LossDecomposition:
-    """Expected proper loss of each item in three parts, ``total = aleatoric + grouping + calibration``.
+    """Expected proper loss of each item, ``total = aleatoric + grouping + calibration``.
 
     Attributes
     ----------
@@ -177,7 +172,7 @@ def decompose(
 
     With p drawn from an item's mixture and m its mean, the aleatoric part is E G(p). The epistemic
     part is E D(p||m) = G(m) - E G(p) for "mutual-information", E D(m||p) for "reverse" and their
-    sum, which is E D(p||p') for two independent draws, for "total" (spec 1.12). The last two are
+    sum, which is E D(p||p') for two independent draws, for "total". The last two are
     infinite for Shannon entropy when an atom excludes a label that the mean allows, as snapshot
     mixtures usually do.
 
@@ -198,7 +193,7 @@ def decompose(
         Definition of the epistemic part.
     panel_size : int, optional
         Report as aleatoric what a panel of this many annotators shows, the expected entropy of its
-        histogram, which lies below the entropy of the label distribution (spec 3.8). The panel's
+        histogram, which lies below the entropy of the label distribution. The panel's
         shortfall is then counted as epistemic; only for ``kind="mutual-information"``.
 
     Returns
@@ -246,7 +241,7 @@ def decompose_loss(
     """Split the expected loss of predicted means by cause, given the true mixtures.
 
     E L(p*||mean) = E G(p*) + E D(p*||mean*) + D(mean*||mean): noise, grouping and first-order
-    calibration (spec 1.13). The last two are the bias that a better model could remove.
+    calibration (docs/mathematics.md). The last two are the bias that a better model could remove.
 
     Parameters
     ----------
@@ -254,7 +249,7 @@ def decompose_loss(
         Predictions; only their means matter.
     truth : Mixtures
         The mixture of true label distributions behind each item's prediction, such as
-        ``Mixtures.from_snapshots(counts, cells)`` with many labels an item.
+        ``Mixtures.from_snapshots(counts, cells)`` with many labels per item.
     entropy : str or Entropy, default="shannon"
         The entropy that induces the loss.
     base : float, optional
@@ -275,12 +270,19 @@ def decompose_loss(
     """
     check_same_length(predicted, truth, ("predicted", "truth"))
     if predicted.n_classes != truth.n_classes:
-        raise ValueError(f"`truth` must have {predicted.n_classes} classes, got {truth.n_classes}.")
+        rule = f"must have {predicted.n_classes} classes"
+        raise InputError("truth", rule, value=truth.n_classes)
     measure = get_entropy(entropy, base=base)
     parts = decompose(truth, measure)
     calibration = measure.divergence(truth.mean(), predicted.mean(), check_input=False)
     total = parts.aleatoric + parts.epistemic + calibration
     return LossDecomposition(total, parts.aleatoric, parts.epistemic, calibration)
+
+
+def _summary(part: Array) -> list[str]:
+    """Return mean, three quantiles and maximum as text."""
+    numbers = (part.mean(), *np.quantile(part, [0.1, 0.5, 0.9]), part.max())
+    return [f"{number:.4g}" for number in numbers]
 
 
 def _decompose_tensor(
@@ -290,8 +292,10 @@ def _decompose_tensor(
     from hocal.torch import decompose_members
 
     if panel_size is not None:
-        raise ValueError(
-            "`panel_size` must be left out for a tensor. Use Mixtures.from_ensemble(tensor.numpy())."
+        raise InputError(
+            "panel_size",
+            "must be left out for a tensor",
+            remedy="Use Mixtures.from_ensemble(tensor.numpy()).",
         )
     return decompose_members(members, entropy, base=base, kind=kind)
 
@@ -299,11 +303,13 @@ def _decompose_tensor(
 def _split(stored: Mixtures, measure: Entropy) -> tuple[Array, Array]:
     """Return G(E p) and E G(p) of each stored mixture, in one pass over members of an ensemble."""
     value = partial(measure.value, check_input=False)
-    if not 0 < stored._n_members * stored.n_classes <= _MAX_BLOCK:
+    if not 0 < stored.n_members * stored.n_classes <= _MAX_BLOCK:
         return value(stored.mean()), stored.expect(value)
-    predictive, aleatoric = np.empty((2, stored.n_mixtures))
-    for block, weights, members in stored._stacks():
-        exact = len(members[0]) > _MAX_SINGLE or not isinstance(measure, Separable)
+    predictive = np.empty(stored.n_mixtures)
+    aleatoric = np.empty(stored.n_mixtures)
+    many = stored.n_members > _MAX_SINGLE
+    exact = many or not isinstance(measure, Separable)
+    for block, weights, members in stored.member_blocks():
         points = members.astype(np.float64 if exact else members.dtype, copy=False)
         values = value(points.reshape(-1, stored.n_classes)).reshape(weights.shape)
         aleatoric[block] = np.einsum("ma,ma->m", weights, values)
@@ -313,21 +319,17 @@ def _split(stored: Mixtures, measure: Entropy) -> tuple[Array, Array]:
 
 
 def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Array], Array]:
-    """Return E G(s / n) for a panel of n labels drawn from p: g becomes its Bernstein polynomial."""
+    """Return E G(s / n) for n labels drawn from p: g becomes its Bernstein polynomial."""
     size = check_integer(panel_size, "panel_size", minimum=1)
     if kind != "mutual-information":
-        raise ValueError(
-            f"`panel_size` must be left out unless kind='mutual-information', got kind={kind!r}."
-        )
+        rule = "must be left out unless kind='mutual-information'"
+        raise InputError("panel_size", rule, value=f"kind={kind!r}")
     if not isinstance(measure, Separable):
-        raise ValueError(
-            f"`panel_size` must be left out with {measure}, which is not a sum over classes."
-        )
+        rule = f"must be left out with {measure}, which is not a sum over classes"
+        raise InputError("panel_size", rule)
     votes = np.arange(size + 1)
     values = measure.component(votes / size)
-    log_ways = (
-        special.gammaln(size + 1) - special.gammaln(votes + 1) - special.gammaln(size - votes + 1)
-    )
+    log_ways = log_choose(np.array(size), votes)
 
     def value(p: Array) -> Array:
         x = np.minimum(p, 1)[..., None]  # rounding may leave a certain class a little above 1
@@ -346,7 +348,5 @@ def _reverse_loss(stored: Mixtures, measure: Entropy) -> Array:
         losses[atom] = measure.loss(
             means[block][mixture], stored.points_at(atom), check_input=False
         )
-    losses[stored.weights == 0] = (
-        0  # an atom without mass has no say, even when its loss is infinite
-    )
+    losses[stored.weights == 0] = 0  # without mass an atom has no say, even at an infinite loss
     return stored.average(losses)

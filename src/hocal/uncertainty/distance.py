@@ -1,6 +1,6 @@
 """Distance between mixtures: the Wasserstein distance W1 with the l1 metric on label distributions.
 
-Two facts keep it cheap (spec 1.5). With two classes it is an integral over the line. With more, the
+Two facts keep it cheap. With two classes it is an integral over the line. With more, the
 cost is a metric, so mass that both mixtures put on the same atom stays where it is: atoms are
 merged, common mass is cancelled, and only the rest is transported. Snapshots live on a lattice,
 where little is left.
@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_choice, check_integer
-from hocal.uncertainty.flows import Atoms, begins, cut, least_costs, ranges, sum_by_pair
+from hocal.uncertainty.flows import SignedAtoms, begins, cut, least_costs, ranges, sum_by_pair
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["WassersteinInterval", "wasserstein", "wasserstein_interval"]
@@ -50,8 +51,8 @@ def wasserstein(a: Mixtures, b: Mixtures, *, metric: str = "l1") -> Array:
     W1(a, b) is the least mean distance E ||p - q||_1 over all joint distributions of p ~ a and q ~
     b. It lies in [0, 2]; for two classes it equals twice the integral of |F - G| over the
     probability of a class. The result is exact up to round-off. A distance between *samples* of two
-    mixtures overstates the distance between the mixtures: compare it with its noise floor (spec
-    1.6).
+    mixtures overstates the distance between the mixtures: compare it with its noise floor, as
+    `hocal.calibration_error` does.
 
     Parameters
     ----------
@@ -116,48 +117,46 @@ def wasserstein_interval(
     >>> from hocal.uncertainty.mixtures import Mixtures
     >>> from hocal.uncertainty.distance import wasserstein, wasserstein_interval
     >>> generator = np.random.default_rng(0)
-    >>> a, b = (Mixtures.from_ensemble(generator.dirichlet([1, 2, 3], size=(1, 500))) for _ in range(2))
+    >>> a = Mixtures.from_ensemble(generator.dirichlet([1, 2, 3], size=(1, 500)))
+    >>> b = Mixtures.from_ensemble(generator.dirichlet([1, 2, 3], size=(1, 500)))
     >>> lower, upper = wasserstein_interval(a, b, resolution=10)
     >>> bool(lower[0] <= wasserstein(a, b)[0] <= upper[0])
     True
     """
     scale = _SCALES[check_choice(metric, "metric", _SCALES)]
     bounds = partial(_bounds, resolution=check_integer(resolution, "resolution", minimum=1))
-    return WassersteinInterval(
-        *(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else bounds))
-    )
+    lower, upper = scale * _over_pairs(a, b, _binary if a.n_classes == 2 else bounds)
+    return WassersteinInterval(lower, upper)
 
 
 def _over_pairs(
     a: Mixtures, b: Mixtures, measure: Callable[[Mixtures, Mixtures, Index, Index], Array]
 ) -> Array:
-    """Return lower and upper values of the items, (2, n_items), from a function of pairs of stored mixtures.
+    """Return lower and upper values of the items, (2, n_items), from a function of pairs.
 
-    The function gets distinct pairs, a block at a time, in which no mixture is empty. Where its
-    values are exact it returns one row of them.
+    The function gets distinct pairs of stored mixtures, in blocks, in which none is empty. Where
+    its values are exact it returns one row of them.
     """
     first, second, place = _distinct_pairs(a, b)
     sizes_a = a.offsets[first + 1] - a.offsets[first]
     sizes_b = b.offsets[second + 1] - b.offsets[second]
-    filled = (sizes_a * sizes_b).nonzero()[0]
+    nonempty = (sizes_a * sizes_b).nonzero()[0]
+    # a pair counts with its numbers, and with enough to end a block at _BLOCK_PAIRS of them
+    work = (sizes_a + sizes_b) * a.n_classes + _BLOCK_NUMBERS // _BLOCK_PAIRS
     values = np.full((2, len(first)), np.nan)
-    for block in cut(
-        filled, (sizes_a + sizes_b) * a.n_classes + _BLOCK_NUMBERS // _BLOCK_PAIRS, _BLOCK_NUMBERS
-    ):
+    for block in cut(nonempty, work, _BLOCK_NUMBERS):
         values[:, block] = measure(a, b, first[block], second[block])
     return values[:, place]
 
 
 def _distinct_pairs(a: Mixtures, b: Mixtures) -> tuple[Index, Index, Any]:
-    """Return the mixture of a and the mixture of b in each distinct pair, and where items find their pair."""
+    """Return the mixtures of a and of b in each distinct pair, and where items find theirs."""
     if a.n_classes != b.n_classes:
-        raise ValueError(
-            f"`a` and `b` must have the same classes, got {a.n_classes} and {b.n_classes} classes."
-        )
+        found = f"{a.n_classes} and {b.n_classes} classes"
+        raise InputError("a and b", "must have the same classes", value=found)
     if len(a) != len(b) and 1 not in (len(a), len(b)):
-        raise ValueError(
-            f"`a` and `b` must have equal length, or one of them length 1, got {len(a)} and {len(b)} items."
-        )
+        rule = "must have equal length, or one of them length 1"
+        raise InputError("a and b", rule, value=f"{len(a)} and {len(b)} items")
     codes = a.index * b.n_mixtures + b.index
     place = slice(None)
     if len(codes) > 1 and (codes[1:] <= codes[:-1]).any():
@@ -176,11 +175,8 @@ def _atoms(mixtures: Mixtures, chosen: Index) -> tuple[Array, Array, Index]:
     # Weights may sum to 1 within a tolerance only; a difference in mass has no place in a
     # transport.
     total = np.add.reduceat(weights, begins(sizes))
-    return (
-        mixtures.points_at(rows),
-        weights / (total if len(chosen) == 1 else np.repeat(total, sizes)),
-        sizes,
-    )
+    mass = weights / (total if len(chosen) == 1 else np.repeat(total, sizes))
+    return mixtures.points_at(rows), mass, sizes
 
 
 def _binary(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Array:
@@ -195,7 +191,7 @@ def _binary(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Array:
 
 
 def _line_distances(line: Array, mass: Array, starts: Index) -> Array:
-    """Return the integral of |F - G| for each group of signed masses, F - G being their running sum.
+    """Return the integral of |F - G|, their running sum, for each group of signed masses.
 
     Group g lies on [2g, 2g + 1], so that one sort and one running sum serve all groups: the mass of
     a group sums to zero. A position loses digits by this, 5e-13 for a thousand groups. `starts`
@@ -215,17 +211,19 @@ def _exact(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Array:
     return _transport(_merge(_all_atoms(a, b, first, second)), len(first))
 
 
-def _all_atoms(a: Mixtures, b: Mixtures, first: Index, second: Index) -> Atoms:
+def _all_atoms(a: Mixtures, b: Mixtures, first: Index, second: Index) -> SignedAtoms:
     """Return the atoms of both mixtures of each pair, those of the second with negative mass."""
     points_a, mass_a, sizes_a = _atoms(a, first)
     points_b, mass_b, sizes_b = _atoms(b, second)
     pairs = np.arange(len(first))
     pair = np.repeat(np.concatenate([pairs, pairs]), np.concatenate([sizes_a, sizes_b]))
-    return Atoms(np.concatenate([points_a, points_b]), np.concatenate([mass_a, -mass_b]), pair)
+    return SignedAtoms(
+        np.concatenate([points_a, points_b]), np.concatenate([mass_a, -mass_b]), pair
+    )
 
 
-def _merge(atoms: Atoms) -> Atoms:
-    """Return the distinct points of each pair with their net mass, pair by pair, without those where it cancels.
+def _merge(atoms: SignedAtoms) -> SignedAtoms:
+    """Return the distinct points of each pair with their net mass, where it does not cancel.
 
     Points are sorted by one number, and neighbours are compared in full: a coincidence of numbers
     can keep equal points apart, which costs time, but never joins different ones. The number is
@@ -244,10 +242,10 @@ def _merge(atoms: Atoms) -> Atoms:
     first = np.flatnonzero(new)
     net = np.add.reduceat(atoms.mass[order], first)
     kept = np.abs(net) > _NEGLIGIBLE
-    return Atoms(points[first[kept]], net[kept], pair[first[kept]])
+    return SignedAtoms(points[first[kept]], net[kept], pair[first[kept]])
 
 
-def _transport(atoms: Atoms, n_pairs: int) -> Array:
+def _transport(atoms: SignedAtoms, n_pairs: int) -> Array:
     """Return the least cost of each pair, if the largest can be computed."""
     n_sources, n_sinks = (
         np.bincount(atoms.pair[side], minlength=n_pairs)
@@ -255,16 +253,18 @@ def _transport(atoms: Atoms, n_pairs: int) -> Array:
     )
     worst = int(np.argmax(n_sources * n_sinks))
     if n_sources[worst] * n_sinks[worst] > _MAX_COSTS:
-        raise ValueError(
-            f"`a` and `b` must leave at most {_MAX_COSTS} distances between atoms for exact transport, got "
-            f"{n_sources[worst]} x {n_sinks[worst]} after common mass was cancelled. Use wasserstein_interval with a "
-            "(smaller) resolution, or mixtures with fewer atoms."
+        raise InputError(
+            "a and b",
+            f"must leave at most {_MAX_COSTS} distances between atoms for exact transport",
+            value=f"{n_sources[worst]} x {n_sinks[worst]} after common mass was cancelled",
+            remedy="Use wasserstein_interval with a (smaller) resolution, or mixtures with fewer "
+            "atoms.",
         )
     return least_costs(atoms, n_pairs)
 
 
 def _bounds(a: Mixtures, b: Mixtures, first: Index, second: Index, *, resolution: int) -> Array:
-    """Return a lower and an upper bound on the distance of each pair from atoms rounded to a lattice."""
+    """Return a lower and an upper bound for each pair from atoms rounded to a lattice."""
     left = _merge(_all_atoms(a, b, first, second))
     n_pairs = len(first)
     rounded = _round(left.points, resolution)
@@ -273,22 +273,23 @@ def _bounds(a: Mixtures, b: Mixtures, first: Index, second: Index, *, resolution
     moved = sum_by_pair(mass * shifts, left.pair, n_pairs)
     most = sum_by_pair(mass, left.pair, n_pairs)
     near = _transport(_merge(left._replace(points=rounded)), n_pairs)
-    return np.stack(
-        [np.maximum(near - moved, _classwise(left, n_pairs)), np.minimum(near + moved, most)]
-    )
+    lower = np.maximum(near - moved, _classwise(left, n_pairs))
+    upper = np.minimum(near + moved, most)
+    return np.stack([lower, upper])
 
 
 def _round(points: Array, resolution: int) -> Array:
-    """Return the nearest points of the form s / resolution: round down, then up where most is missing."""
+    """Return the nearest points s / resolution: round down, then up where most is missing."""
     scaled = points * resolution
     lower = np.floor(scaled + 1e-9)  # a multiple of 1 / resolution stays one
     missing = resolution - lower.sum(axis=1, keepdims=True)
-    rank = np.argsort(np.argsort(lower - scaled, axis=1, kind="stable"), axis=1, kind="stable")
+    order = np.argsort(lower - scaled, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
     return np.asarray((lower + (rank < missing)) / resolution)
 
 
-def _classwise(atoms: Atoms, n_pairs: int) -> Array:
-    """Return the sum over classes of the distances between the class's probabilities, a lower bound."""
+def _classwise(atoms: SignedAtoms, n_pairs: int) -> Array:
+    """Return the sum over classes of the distances along the class alone, a lower bound."""
     values = np.zeros(n_pairs)
     pairs, starts = np.unique(atoms.pair, return_index=True)
     for probability in atoms.points.T:

@@ -1,10 +1,10 @@
-"""Generalised entropies: concave functions of a label distribution, and the proper losses they induce.
+"""Generalised entropies: concave functions of a label distribution, and their proper losses.
 
 A concave G on the simplex measures how undecided a label distribution is. It induces the proper
 loss L(q||p) = G(p) + <grad G(p), q - p>, the expected penalty of predicting p when labels follow q,
-and the Bregman divergence D(q||p) = L(q||p) - G(q) >= 0 (spec 1.11). The paper calls L "the
-gradient of G", which holds only up to an additive constant (erratum E9), so every loss here is
-computed from the formula above.
+and the Bregman divergence D(q||p) = L(q||p) - G(q) >= 0. The paper calls L "the
+gradient of G", which holds only up to an additive constant (docs/errata.md, E9), so every loss here
+is computed from the formula above.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
@@ -27,6 +28,7 @@ from hocal._base.validation import (
     check_number,
     check_simplex,
 )
+from hocal.uncertainty.array_operations import operations_on
 
 __all__ = [
     "Brier",
@@ -39,53 +41,49 @@ __all__ = [
     "get_entropy",
 ]
 
-_TINY = float(
-    np.finfo(np.float32).tiny
-)  # vanishes next to a probability that matters, in float32 and float64
 # of the one-sided three-point difference: truncation and round-off are both near 1e-10
 _STEP = 1e-5
+_CHORD_ROUNDING = 1e-9  # relative; a function that is linear there may fall short by rounding
 
 
 class Entropy(ABC):
     """Base of the generalised entropies; arrays are batched over leading axes, classes on the last.
 
     Every method checks that its arguments are label distributions; `check_input=False` skips that
-    for arrays that were checked before.
+    for arrays that were checked before, and is the way for tensors, which stay tensors.
     """
 
     name: ClassVar[str]
 
     def value(self, p: ArrayLike, *, check_input: bool = True) -> Array:
         """Return G(p), one number for each label distribution."""
-        return self._value(check_simplex(p, "p")) if check_input else self._value(np.asarray(p))
+        return self._value(check_simplex(p, "p") if check_input else _unchecked(p))
 
     def gradient(self, p: ArrayLike, *, check_input: bool = True) -> Array:
         """Return a (super)gradient of G at p, infinite where the slope is."""
-        return (
-            self._gradient(check_simplex(p, "p")) if check_input else self._gradient(np.asarray(p))
-        )
+        return self._gradient(check_simplex(p, "p") if check_input else _unchecked(p))
 
     def loss(self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True) -> Array:
-        """Return L(truth||prediction), the expected loss of a prediction when labels follow `truth`."""
+        """Return L(truth||prediction), the expected loss when labels follow `truth`."""
         return self._loss(*self._pair(truth, prediction, check_input))
 
     def divergence(
         self, truth: ArrayLike, prediction: ArrayLike, *, check_input: bool = True
     ) -> Array:
-        """Return D(truth||prediction) = L(truth||prediction) - G(truth), the avoidable part of the loss."""
+        """Return D(truth||prediction) = L(truth||prediction) - G(truth), the avoidable loss."""
         return self._divergence(*self._pair(truth, prediction, check_input))
 
     def maximum(self, n_classes: int) -> float:
-        """Return the largest value G takes on `n_classes` classes, reached at the uniform distribution."""
+        """Return the largest value of G on `n_classes` classes, reached where all are as likely."""
         n_classes = check_integer(n_classes, "n_classes", minimum=2)
         return float(self._value(np.full(n_classes, 1 / n_classes)))
 
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
-        """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance, a concave function of the distance.
+        """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance, concave in the distance.
 
         For the entropies of this module the extreme pair is a vertex and the point reached from it
-        by moving t = distance / 2 of its mass evenly to the other classes (spec 1.15; the paper's
-        formula holds for distances up to 1/2 of its own units only, errata E3 and E4).
+        by moving t = distance / 2 of its mass evenly to the other classes. The paper's
+        formula holds for distances up to 1/2 of its own units only (docs/errata.md, E3 and E4).
         """
         n_classes = check_integer(n_classes, "n_classes", minimum=2)
         moved = np.minimum(_check_distance(distance) / 2, 1 - 1 / n_classes)[..., None]
@@ -99,10 +97,12 @@ class Entropy(ABC):
     def _gradient(self, p: Array) -> Array: ...
 
     def _loss(self, truth: Array, prediction: Array) -> Array:
+        operations = operations_on(prediction)
         difference = truth - prediction
         with np.errstate(invalid="ignore"):  # an infinite slope times no movement is no loss
-            terms = np.where(difference == 0, 0.0, self._gradient(prediction) * difference)
-        return np.asarray(self._value(prediction) + terms.sum(axis=-1))
+            terms = self._gradient(prediction) * difference
+        rise = operations.careful_sum(operations.zero_where(difference == 0, terms))
+        return self._value(prediction) + rise
 
     def _divergence(self, truth: Array, prediction: Array) -> Array:
         return self._loss(truth, prediction) - self._value(truth)
@@ -110,14 +110,16 @@ class Entropy(ABC):
     @staticmethod
     def _pair(truth: ArrayLike, prediction: ArrayLike, check_input: bool) -> tuple[Array, Array]:
         if not check_input:
-            return np.asarray(truth), np.asarray(prediction)
+            return _unchecked(truth), _unchecked(prediction)
         first = check_simplex(truth, "truth")
         second = check_simplex(prediction, "prediction", n_classes=first.shape[-1])
         try:
             np.broadcast_shapes(first.shape, second.shape)
         except ValueError as error:
-            raise ValueError(
-                f"`truth` and `prediction` must have shapes that fit together, got {first.shape} and {second.shape}."
+            raise InputError(
+                "truth and prediction",
+                "must have shapes that fit together",
+                value=f"{first.shape} and {second.shape}",
             ) from error
         return first, second
 
@@ -130,12 +132,14 @@ class Separable(Entropy):
         """Return g(x) for x in [0, 1], elementwise."""
 
     def _value(self, p: Array) -> Array:
-        return _sum(self.component(p))
+        return operations_on(p).sum(self.component(p))
 
 
 @dataclass(frozen=True)
 class Shannon(Separable):
-    """Shannon entropy -sum_j p_j log p_j, with cross-entropy as loss and Kullback-Leibler divergence.
+    """Shannon entropy -sum_j p_j log p_j; its loss is cross-entropy.
+
+    Its divergence is that of Kullback and Leibler.
 
     Parameters
     ----------
@@ -157,35 +161,32 @@ class Shannon(Separable):
             check_number(self.base, "base", minimum=1, strict=True)
 
     @property
-    def _scale(self) -> float:
+    def units_per_nat(self) -> float:
+        """1 / log(base), what a nat is in units of the base."""
         return 1.0 if self.base is None else 1 / math.log(self.base)
 
     def component(self, x: Array) -> Array:
         """Return -x log x, 0 at x = 0."""
-        terms = self._x_log_x(x)
-        terms *= -self._scale
+        terms = operations_on(x).x_log_x(x)
+        terms *= -self.units_per_nat
         terms += 0.0  # turns the -0.0 of a certain label into 0.0
         return terms
 
     def _value(self, p: Array) -> Array:
-        return -self._scale * _sum(self._x_log_x(p)) + 0.0
-
-    @staticmethod
-    def _x_log_x(x: Array) -> Array:
-        terms = np.asarray(x + _TINY)  # log 0 becomes finite; several times faster than a maximum
-        np.log(terms, out=terms)
-        terms *= x
-        return terms
+        operations = operations_on(p)
+        return -self.units_per_nat * operations.sum(operations.x_log_x(p)) + 0.0
 
     def _gradient(self, p: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray(-self._scale * (np.log(p) + 1))
+        return -self.units_per_nat * (operations_on(p).log(p) + 1)
 
     def _loss(self, truth: Array, prediction: Array) -> Array:
-        return np.asarray(-self._scale * special.xlogy(truth, prediction).sum(axis=-1) + 0.0)
+        operations = operations_on(prediction)
+        terms = operations.x_log_y(truth, prediction)
+        return -self.units_per_nat * operations.careful_sum(terms) + 0.0
 
     def _divergence(self, truth: Array, prediction: Array) -> Array:
-        return np.asarray(self._scale * special.rel_entr(truth, prediction).sum(axis=-1))
+        terms = special.rel_entr(truth, prediction)
+        return np.asarray(self.units_per_nat * terms.sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,9 @@ class Brier(Separable):
 
 @dataclass(frozen=True)
 class Tsallis(Separable):
-    """Tsallis entropy (1 - sum_j p_j^order) / (order - 1), Brier at order 2 and Shannon in the limit 1.
+    """Tsallis entropy (1 - sum_j p_j^order) / (order - 1).
+
+    It is Brier's at order 2, and Shannon's in the limit 1.
 
     Parameters
     ----------
@@ -243,17 +246,16 @@ class Tsallis(Separable):
     def __post_init__(self) -> None:
         check_number(self.order, "order", minimum=0, strict=True)
         if self.order == 1:
-            raise ValueError(
-                "`order` must not be 1, where Tsallis entropy is Shannon's. Use Shannon()."
-            )
+            rule = "must not be 1, where Tsallis entropy is Shannon's"
+            raise InputError("order", rule, remedy="Use Shannon().")
 
     def component(self, x: Array) -> Array:
         """Return (x - x^order) / (order - 1)."""
-        return np.asarray((x - x**self.order) / (self.order - 1))
+        return (x - x**self.order) / (self.order - 1)
 
     def _gradient(self, p: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.asarray((1 - self.order * p ** (self.order - 1)) / (self.order - 1))
+        rest = self.order - 1
+        return (1 - self.order * operations_on(p).power(p, rest)) / rest
 
 
 @dataclass(frozen=True)
@@ -272,11 +274,13 @@ class ZeroOne(Entropy):
     name: ClassVar[str] = "zero-one"
 
     def _value(self, p: Array) -> Array:
-        return np.asarray(1 - p.max(axis=-1))
+        return 1 - operations_on(p).largest(p)
 
     def _gradient(self, p: Array) -> Array:
-        best = (p == p.max(axis=-1, keepdims=True)).astype(np.float64)
-        return np.asarray(-best / best.sum(axis=-1, keepdims=True))
+        operations = operations_on(p)
+        tied = p == operations.largest(p, keep_axis=True)
+        best = operations.as_numbers(tied, like=p)
+        return -best / operations.sum(best)[..., None]
 
 
 @dataclass(frozen=True)
@@ -293,10 +297,10 @@ class Spherical(Entropy):
     name: ClassVar[str] = "spherical"
 
     def _value(self, p: Array) -> Array:
-        return np.asarray(1 - np.linalg.norm(p, axis=-1))
+        return 1 - operations_on(p).norm(p)
 
     def _gradient(self, p: Array) -> Array:
-        return np.asarray(-p / np.linalg.norm(p, axis=-1, keepdims=True))
+        return -p / operations_on(p).norm(p, keep_axis=True)
 
 
 class Custom(Entropy):
@@ -362,9 +366,11 @@ class Custom(Entropy):
         if self._continuity is not None:
             return np.asarray(self._continuity(checked, n_classes), dtype=np.float64)
         if n_classes != 2:
-            raise ValueError(
-                f"`modulus` must be given for a Custom entropy on more than two classes, got n_classes={n_classes}. "
-                "Pass Custom(value, modulus=function of (l1 distance, n_classes))."
+            raise InputError(
+                "modulus",
+                "must be given for a Custom entropy on more than two classes",
+                value=f"n_classes={n_classes}",
+                remedy="Pass Custom(value, modulus=function of (l1 distance, n_classes)).",
             )
         return _binary_modulus(self._function, checked)
 
@@ -396,9 +402,8 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     Shannon(base=2)
     """
     if base is not None and entropy != "shannon":
-        raise ValueError(
-            f"`base` must be left out unless entropy='shannon', got base={base!r} with {entropy!r}."
-        )
+        rule = "must be left out unless entropy='shannon'"
+        raise InputError("base", rule, value=f"base={base!r} with {entropy!r}")
     if isinstance(entropy, Entropy):
         return entropy
     kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical)}
@@ -406,18 +411,15 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     return Shannon(base) if entropy == "shannon" else kinds[entropy]()
 
 
-def _sum(terms: Array) -> Array:
-    """Sum over classes: a product with ones is several times faster than a sum over a short last axis."""
-    n_classes = terms.shape[-1]
-    return np.asarray(
-        (terms.reshape(-1, n_classes) @ np.ones(n_classes, terms.dtype)).reshape(terms.shape[:-1])
-    )
+def _unchecked(p: Any) -> Array:
+    """Return tensors as they are, and all else as an array."""
+    return p if operations_on(p) is not operations_on(None) else np.asarray(p)
 
 
 def _check_distance(distance: ArrayLike) -> Array:
     array = check_array(distance, "distance")
     if not array.min() >= 0:
-        raise ValueError(f"`distance` must be non-negative, got {array.min()}.")
+        raise InputError("distance", "must be non-negative", value=str(array.min()))
     return array
 
 
@@ -425,9 +427,11 @@ def _call(function: Callable[[Array], Array], p: Array, name: str, shape: tuple[
     """Evaluate a user's function and check what it returns."""
     result = np.asarray(function(p), dtype=np.float64)
     if result.shape != shape:
-        raise ValueError(
-            f"`{name}` must map an array of shape {p.shape} to shape {shape}, got {result.shape}. "
-            "Work over the last axis only."
+        raise InputError(
+            name,
+            f"must map an array of shape {p.shape} to shape {shape}",
+            value=str(result.shape),
+            remedy="Work over the last axis only.",
         )
     return result
 
@@ -436,23 +440,26 @@ def _check_concave(function: Callable[[Array], Array], n_classes: int) -> None:
     """Refuse a function that lies below one of many chords of the simplex."""
     generator = np.random.default_rng(0)
     ends = [generator.dirichlet(np.full(n_classes, a), size=(2, 500)) for a in (0.1, 1.0, 10.0)]
-    first, second = np.concatenate(
-        [*ends, np.stack([np.eye(n_classes), np.roll(np.eye(n_classes), 1, 0)])], axis=1
-    )
+    vertices = np.eye(n_classes)
+    edges = np.stack([vertices, np.roll(vertices, 1, 0)])
+    first, second = np.concatenate([*ends, edges], axis=1)
     shape = first.shape[:-1]
     ends_values = [_call(function, end, "value", shape) for end in (first, second)]
     if not np.isfinite(ends_values).all():
-        raise ValueError(
-            "`value` must be finite on the simplex, its boundary included, got NaN or infinity."
-        )
+        rule = "must be finite on the simplex, its boundary included"
+        raise InputError("value", rule, value="NaN or infinity")
     for share in (0.5, 0.1):
         chord = share * ends_values[0] + (1 - share) * ends_values[1]
         gap = _call(function, share * first + (1 - share) * second, "value", shape) - chord
         worst = int(np.argmin(gap))
-        if not gap[worst] >= -1e-9 * max(1.0, float(np.abs(chord).max())):
-            raise ValueError(
-                f"`value` must be concave, got {gap[worst]:.3g} below the chord between "
-                f"{first[worst].round(4).tolist()} and {second[worst].round(4).tolist()}. Negate or correct it."
+        if not gap[worst] >= -_CHORD_ROUNDING * max(1.0, float(np.abs(chord).max())):
+            chord_ends = [end[worst].round(4).tolist() for end in (first, second)]
+            raise InputError(
+                "value",
+                "must be concave",
+                value=f"{gap[worst]:.3g} below the chord",
+                where=f"between {chord_ends[0]} and {chord_ends[1]}",
+                remedy="Negate or correct it.",
             )
 
 
@@ -473,7 +480,7 @@ def _binary_modulus(
 
 
 def least_concave_majorant(x: Array, y: Array) -> Array:
-    """Return the smallest concave function above the points (x, y), at each x (erratum E10)."""
+    """Return the smallest concave function above the points (x, y), at each x."""
     hull: list[int] = []
     for i in range(len(x)):
         while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]) <= (

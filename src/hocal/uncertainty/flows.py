@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 
 from hocal._base.typing import Array, Index, Mask
 
-__all__ = ["Atoms", "begins", "cut", "least_costs", "ranges", "sum_by_pair"]
+__all__ = ["SignedAtoms", "begins", "cut", "least_costs", "ranges", "sum_by_pair"]
 
 
 _MAX_UNITS = 128  # of mass, to be assigned one by one
@@ -43,7 +43,7 @@ _SHARED_COST = 10
 _MAX_ROUNDS = 8  # of adding arcs; two or three are usual
 
 
-class Atoms(NamedTuple):
+class SignedAtoms(NamedTuple):
     """Atoms on which pairs of mixtures differ.
 
     Attributes
@@ -86,12 +86,12 @@ class _Side(NamedTuple):
     total: Array
 
 
-def least_costs(atoms: Atoms, n_pairs: int) -> Array:
+def least_costs(atoms: SignedAtoms, n_pairs: int) -> Array:
     """Return for each pair the least cost of moving its positive mass onto its negative mass.
 
     Parameters
     ----------
-    atoms : Atoms
+    atoms : SignedAtoms
         In the order of their pairs.
     n_pairs : int
         Number of pairs; those without atoms cost nothing.
@@ -137,13 +137,12 @@ def begins(sizes: Index) -> Index:
 
 def sum_by_pair(values: Array, pair: Index, n_pairs: int) -> Array:
     """Return the sum of the values of each pair."""
-    return np.bincount(pair, values, minlength=n_pairs).astype(
-        np.float64, copy=False
-    )  # whole numbers, if empty
+    sums = np.bincount(pair, values, minlength=n_pairs)
+    return sums.astype(np.float64, copy=False)  # they are whole numbers if there are none
 
 
-def _side(atoms: Atoms, mass: Array, n_pairs: int) -> _Side:
-    """Return the atoms of positive mass; rounding leaves the two sides of a pair unequal in the last digits."""
+def _side(atoms: SignedAtoms, mass: Array, n_pairs: int) -> _Side:
+    """Return the atoms of positive mass; the two sides of a pair differ in the last digits."""
     rows = np.flatnonzero(mass > 0)
     pair = atoms.pair[rows]
     mass = mass[rows]
@@ -153,7 +152,7 @@ def _side(atoms: Atoms, mass: Array, n_pairs: int) -> _Side:
 
 
 def _from_one(one: _Side, many: _Side) -> Array:
-    """Return the mean distance of the many atoms from the one, for the pairs where it is one; 0 for the others."""
+    """Return the mean distance of many atoms from one; 0 for pairs where it is not one."""
     rows = np.flatnonzero((one.sizes == 1)[many.pair])
     pair = many.pair[rows]
     distances = np.abs(many.points[rows] - one.points[one.begins[pair]]).sum(axis=1)
@@ -161,7 +160,7 @@ def _from_one(one: _Side, many: _Side) -> Array:
 
 
 def _units(sources: _Side, sinks: _Side) -> Index:
-    """Return of how many equal units the mass of each pair consists; 0 where it does not, or of too many."""
+    """Return how many equal units make up the mass of each pair; 0 for none or too many."""
     least = np.ones(len(sources.sizes))
     for side in (sources, sinks):
         np.minimum.at(least, side.pair, side.mass)
@@ -178,26 +177,21 @@ def _problem(sources: _Side, sinks: _Side, pair: Any) -> tuple[Array, Array, Arr
     rows, columns = (
         slice(side.begins[pair], side.begins[pair] + side.sizes[pair]) for side in (sources, sinks)
     )
-    return (
-        sources.mass[rows],
-        sinks.mass[columns],
-        _distances(sources.points[rows], sinks.points[columns]),
-    )
+    costs = _distances(sources.points[rows], sinks.points[columns])
+    return sources.mass[rows], sinks.mass[columns], costs
 
 
 def _distances(points: Array, others: Array) -> Array:
     """Return all l1 distances."""
     n_differences = len(points) * len(others) * points.shape[1]
-    if (
-        n_differences < _DENSE_BELOW
-        or n_differences < _SHARED_COST * _n_shared(points, others).sum()
-    ):
+    few = n_differences < _DENSE_BELOW
+    if few or n_differences < _SHARED_COST * _n_shared(points, others).sum():
         return np.asarray(cdist(points, others, "cityblock"))
     return _distances_by_class(points, others)
 
 
 def _distances_by_class(points: Array, others: Array) -> Array:
-    """Return the same from shared classes, which are few where there are many classes and few labels an item.
+    """Return the same from shared classes, which few labels per item among many classes leave few.
 
     ||p - q||_1 = ||p||_1 + ||q||_1 - 2 sum_j min(p_j, q_j).
     """
@@ -225,14 +219,14 @@ def _least_cost(supply: Array, demand: Array, costs: Array, units: int) -> float
 
 
 def _assigned(supply: Array, demand: Array, costs: Array, units: int) -> float:
-    """Return the same where mass comes in equal units: some best plan moves each of them as a whole."""
+    """Return the same for mass in equal units: some best plan moves each of them as a whole."""
     rows, columns = (np.rint(mass * units).astype(np.intp) for mass in (supply, demand))
     each = np.repeat(np.repeat(costs, rows, axis=0), columns, axis=1)
     return float(each[linear_sum_assignment(each)].mean())
 
 
 def _joint_costs(sources: _Side, sinks: _Side, pairs: Index) -> Array:
-    """Return the same for several small pairs, whose arcs make one problem that falls apart into theirs."""
+    """Return the same for several small pairs, whose arcs make one problem side by side."""
     supplies, demands, blocks = zip(
         *(_problem(sources, sinks, pair) for pair in pairs), strict=True
     )
@@ -270,14 +264,13 @@ def _screened(supply: Array, demand: Array, costs: Array) -> dict[str, Any] | No
 
 
 def _likely_arcs(supply: Array, demand: Array, costs: Array) -> Mask:
-    """Mark the arcs that an entropy-regularised plan (Sinkhorn) uses most, and those of one feasible plan."""
+    """Mark the arcs that a smoothed plan (Sinkhorn) uses most, and those of a feasible plan."""
     plan = np.exp(costs.astype(np.float32) * np.float32(-1 / _SMOOTHING))
     row_mass = supply.astype(np.float32)
     column_mass = demand.astype(np.float32)
     columns = np.ones_like(column_mass)
-    for _ in range(
-        _SWEEPS
-    ):  # einsum keeps to one thread; BLAS stalls here when other work shares the cores
+    # einsum keeps to one thread; BLAS stalls here when other work shares the cores
+    for _ in range(_SWEEPS):
         rows = row_mass / np.einsum("ij,j->i", plan, columns)
         columns = column_mass / np.einsum("ij,i->j", plan, rows)
     plan *= rows[:, None]
@@ -296,9 +289,8 @@ def _solved(supply: Array, demand: Array, costs: Any) -> dict[str, Any]:
     """Call the network simplex, and accept nothing but the optimum."""
     solution = _network_simplex(supply, demand, costs)
     if solution["warning"] is not None:
-        raise RuntimeError(
-            f"optimal transport of {len(supply)} x {len(demand)} atoms failed: {solution['warning']}"
-        )
+        size = f"{len(supply)} x {len(demand)} atoms"
+        raise RuntimeError(f"optimal transport of {size} failed: {solution['warning']}")
     return solution
 
 

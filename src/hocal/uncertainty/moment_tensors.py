@@ -1,4 +1,4 @@
-"""Ways to write down what k labels reveal: snapshots, ordered tuples, moment tensors, and which are possible."""
+"""Ways to write down what k labels reveal: snapshots, ordered tuples, moment tensors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import linprog
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_array, check_integer, check_number, check_simplex
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import (
-    MAX_SNAPSHOTS,
     enumerate_snapshots,
     log_multiplicity,
     n_snapshots,
@@ -23,10 +23,14 @@ from hocal.uncertainty.snapshots import (
 
 __all__ = ["Realisation", "from_tuples", "nearest_realisable", "thin_distribution", "to_tuples"]
 
+MAX_TUPLES = 1_000_000  # of labels in order: their ranks take 8 MB
 # of adding atoms, and of steps towards a better one
 _ROUNDS = 20
 _CLIMBS = 50
-_NEGLIGIBLE = 1e-13
+# the first atoms of the program, whose cost grows with them; the search adds others
+_MAX_LATTICE = 2000
+_MAX_RESOLUTION = 400
+_NEGLIGIBLE = 1e-13  # probability; entries of 1e-100 upset the solver and change nothing
 
 
 class Realisation(NamedTuple):
@@ -37,7 +41,7 @@ class Realisation(NamedTuple):
 
 
 def thin_distribution(distribution: ArrayLike, k: int, j: int, *, n_classes: int) -> Array:
-    """Turn distributions over Y^(k) into the distributions over Y^(j) of j labels chosen among the k.
+    """Turn distributions over Y^(k) into those over Y^(j) of j labels chosen among the k.
 
     Parameters
     ----------
@@ -72,7 +76,7 @@ def thin_distribution(distribution: ArrayLike, k: int, j: int, *, n_classes: int
 
 
 def to_tuples(distribution: ArrayLike, k: int, *, n_classes: int) -> Array:
-    """Return the distribution of ordered label tuples, the moment tensor E[p x p x ... x p] (k factors).
+    """Return the distribution of ordered label tuples, the moment tensor E[p x ... x p].
 
     Parameters
     ----------
@@ -120,9 +124,8 @@ def from_tuples(tensor: ArrayLike) -> Array:
     """
     array = check_array(tensor, "tensor")
     if array.ndim == 0 or len(set(array.shape)) != 1 or array.shape[0] < 2:
-        raise ValueError(
-            f"`tensor` must have axes of one length, the number of classes, got shape {array.shape}."
-        )
+        rule = "must have axes of one length, the number of classes"
+        raise InputError("tensor", rule, value=f"shape {array.shape}")
     check_simplex(array.reshape(-1), "tensor")
     ranks = _tuple_ranks(array.ndim, array.shape[0])
     return np.asarray(np.bincount(ranks.ravel(), weights=array.ravel()), dtype=np.float64)
@@ -131,7 +134,7 @@ def from_tuples(tensor: ArrayLike) -> Array:
 def nearest_realisable(
     distribution: ArrayLike, k: int, *, n_classes: int, tolerance: float = 1e-7
 ) -> Realisation:
-    """Find the mixture whose k-snapshots come nearest to a distribution over Y^(k), by linear programming.
+    """Find the mixture whose k-snapshots come nearest to a distribution over Y^(k).
 
     Not every distribution over snapshots comes from a mixture: two labels that never agree do not.
     The program min TV(distribution, sum_a w_a proj_k(a)) runs over atoms on a lattice; atoms that
@@ -179,33 +182,31 @@ def nearest_realisable(
 
 
 def _lattice_atoms(n_classes: int) -> Array:
-    """Return the finest lattice of label distributions with at most 2,000 points, the vertices at least."""
-    resolution = max((r for r in range(2, 401) if n_snapshots(r, n_classes) <= 2000), default=1)
+    """Return the finest lattice of label distributions within limits, the vertices at least."""
+    finer = range(2, _MAX_RESOLUTION + 1)
+    resolution = max((r for r in finer if n_snapshots(r, n_classes) <= _MAX_LATTICE), default=1)
     return enumerate_snapshots(resolution, n_classes) / resolution
 
 
 def _snapshot_likelihood(atoms: Array, snapshots: IntArray) -> Array:
     """Return the probability of each snapshot under each atom, (n_atoms, n_snapshots)."""
     k = int(snapshots[0].sum())
-    return Mixtures.from_points(atoms).snapshot_distribution(k)
+    single = Mixtures.of_members(atoms[:, None], np.ones((len(atoms), 1)))
+    return single.snapshot_distribution(k)
 
 
 def _nearest_mixture(
     target: Array, atoms: Array, snapshots: IntArray
 ) -> tuple[float, Array, Array]:
-    """Solve min sum(excess) over weights with likelihood.T @ weights + excess >= target; TV is that sum."""
+    """Solve min sum(excess), which is TV, with likelihood.T @ weights + excess >= target."""
     likelihood = _snapshot_likelihood(atoms, snapshots)
-    likelihood[likelihood < _NEGLIGIBLE] = (
-        0  # entries of 1e-100 upset the solver and change nothing
-    )
+    likelihood[likelihood < _NEGLIGIBLE] = 0
     n_atoms, size = likelihood.shape
     matrix = sparse.csr_array(np.hstack([-likelihood.T, -np.eye(size)]))
     total = sparse.csr_array(np.concatenate([np.ones(n_atoms), np.zeros(size)])[None])
     cost = np.concatenate([np.zeros(n_atoms), np.ones(size)])
-    for method in (
-        "highs",
-        "highs-ipm",
-    ):  # where nearly equal atoms stall the simplex method, interior points go on
+    # where nearly equal atoms stall the simplex method, interior points go on
+    for method in ("highs", "highs-ipm"):
         result = linprog(
             cost, A_ub=matrix, b_ub=-target, A_eq=total, b_eq=[1.0], bounds=(0, None), method=method
         )
@@ -221,7 +222,7 @@ def _nearest_mixture(
 
 
 def _useful_atoms(atoms: Array, snapshots: IntArray, dual: Array, tolerance: float) -> Array:
-    """Climb from the atoms in use to larger dual value, sum_s dual(s) P(s | p); keep what gains enough.
+    """Climb from the atoms in use to larger dual value, sum_s dual(s) P(s | p).
 
     P(s | p) has positive coefficients in p, and adding a constant to the dual changes the value by
     that constant, so a shifted dual makes the Baum-Eagon growth transform p_j <- p_j dV/dp_j an
@@ -241,9 +242,12 @@ def _useful_atoms(atoms: Array, snapshots: IntArray, dual: Array, tolerance: flo
 
 def _tuple_ranks(k: int, n_classes: int) -> IntArray:
     """Return the snapshot rank of every ordered k-tuple, as a tensor with k axes."""
-    if n_classes**k > MAX_SNAPSHOTS:
-        raise ValueError(
-            f"`k` must give at most {MAX_SNAPSHOTS} ordered tuples, got {n_classes}**{k}. Work with snapshots instead."
+    if n_classes**k > MAX_TUPLES:
+        raise InputError(
+            "k",
+            f"must give at most {MAX_TUPLES} ordered tuples",
+            value=f"{n_classes}**{k}",
+            remedy="Work with snapshots instead.",
         )
     labels = np.indices((n_classes,) * k).reshape(k, -1)
     counts = np.stack([(labels == j).sum(axis=0) for j in range(n_classes)], axis=-1)
@@ -255,17 +259,19 @@ def _check_distribution(distribution: ArrayLike, k: int, n_classes: int) -> Arra
     size = n_snapshots(check_integer(k, "k", minimum=1), n_classes)
     array = check_array(distribution, "distribution")
     if array.ndim == 0 or array.shape[-1] != size:
-        raise ValueError(
-            f"`distribution` must have {size} entries on its last axis, one for each {k}-snapshot of {n_classes} "
-            f"classes, got shape {array.shape}."
-        )
+        each = f"one for each {k}-snapshot of {n_classes} classes"
+        rule = f"must have {size} entries on its last axis, {each}"
+        raise InputError("distribution", rule, value=f"shape {array.shape}")
     return check_simplex(array, "distribution")
 
 
 def _check_single(distribution: ArrayLike, k: int, n_classes: int) -> Array:
     array = _check_distribution(distribution, k, n_classes)
     if array.ndim != 1:
-        raise ValueError(
-            f"`distribution` must be a single distribution, got shape {array.shape}. Pass one at a time."
+        raise InputError(
+            "distribution",
+            "must be a single distribution",
+            value=f"shape {array.shape}",
+            remedy="Pass one at a time.",
         )
     return array

@@ -1,6 +1,7 @@
 """Moments of the true mixture from label counts.
 
-A k-snapshot reveals the moments of a mixture up to order k, and nothing else (spec 1.8).
+A k-snapshot reveals the moments of a mixture up to order k, and nothing else (the paper's lemma on
+moments of k-th order projections).
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_array,
+    check_counts,
     check_dense_counts,
     check_integer,
     check_same_length,
     check_weights,
+    label_totals,
 )
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "binary_moments",
     "central_moments",
     "factorial_moments",
+    "pair_disagreement",
     "snapshot_weights",
 ]
 
@@ -52,7 +57,7 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
     """Estimate prod_j p_j^a_j for each item from all its labels, without bias.
 
     The estimate is prod_j (s_j)_{a_j} / (n)_{|a|} with falling factorials and the item's own total
-    n (spec 1.8): the chance that |a| of its labels, drawn in order, show the pattern a.
+    n: the chance that |a| of its labels, drawn in order, show the pattern a.
 
     Parameters
     ----------
@@ -64,7 +69,7 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
     Returns
     -------
     ndarray of shape (n_items,) or (n_items, n_moments)
-        One estimate an item and moment. Trust their average, not a single one.
+        One estimate per item and moment. Trust their average, not a single one.
 
     Examples
     --------
@@ -78,9 +83,12 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
     totals = checked.sum(axis=1)
     if orders.max() > totals.min():
         row = int(np.argmin(totals))
-        raise ValueError(
-            f"`exponents` must sum to at most the labels of every item, got order {orders.max()} "
-            f"with {totals[row]} labels in row {row}. Lower the order, or drop items with fewer labels."
+        raise InputError(
+            "exponents",
+            "must sum to at most the labels of every item",
+            value=f"order {orders.max()} with {totals[row]} labels",
+            where=f"in row {row}",
+            remedy="Lower the order, or drop items with fewer labels.",
         )
     result = np.empty((len(checked), len(powers)))
     for column, (power, order) in enumerate(zip(powers, orders, strict=True)):
@@ -88,6 +96,38 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
         hits = np.prod([_falling(checked[:, j], power[j]) for j in used], axis=0)
         result[:, column] = hits / _falling(totals, order)
     return result[:, 0] if np.ndim(exponents) == 1 else result
+
+
+def pair_disagreement(counts: Any) -> Array:
+    """Return the share of pairs of an item's labels that differ.
+
+    It is 1 - sum_j s_j (s_j - 1) / (n (n - 1)), unbiased for the item's Brier uncertainty
+    1 - ||p||^2, the chance that two people disagree.
+
+    Parameters
+    ----------
+    counts : array-like or sparse array of shape (n_items, n_classes)
+        Label counts; totals may differ, and rows may be without labels.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        Trust the average over many items, not a single one; NaN where an item has fewer than two
+        labels.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.moments import pair_disagreement
+    >>> pair_disagreement([[1, 1], [3, 1], [1, 0]]).tolist()
+    [1.0, 0.5, nan]
+    """
+    checked = check_counts(counts, minimum_total=0)
+    totals = label_totals(checked)
+    pairs = totals * (totals - 1)  # in order
+    alike = label_totals(checked * checked) - totals  # the product is one by entries, sparse or not
+    result = np.full(len(totals), np.nan)
+    np.divide(pairs - alike, pairs, out=result, where=pairs > 0)
+    return result
 
 
 def average_moments(counts: Any, exponents: ArrayLike, *, weights: ArrayLike | None = None) -> Any:
@@ -121,7 +161,7 @@ def average_moments(counts: Any, exponents: ArrayLike, *, weights: ArrayLike | N
 
 
 def binary_moments(counts: Any, order: int, *, weights: ArrayLike | None = None) -> Array:
-    """Estimate the moments m_1, ..., m_order of the second class's probability, m_i = E[C(s, i) / C(n, i)].
+    """Estimate the moments of the second class's probability, m_i = E[C(s, i) / C(n, i)].
 
     Parameters
     ----------
@@ -144,13 +184,14 @@ def binary_moments(counts: Any, order: int, *, weights: ArrayLike | None = None)
     [0.5, 0.0]
     """
     orders = np.arange(1, check_integer(order, "order", minimum=1) + 1)
-    return np.asarray(
-        average_moments(counts, np.stack([0 * orders, orders], axis=-1), weights=weights)
-    )
+    exponents = np.stack([0 * orders, orders], axis=-1)
+    return np.asarray(average_moments(counts, exponents, weights=weights))
 
 
 def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments:
-    """Return c_j = sum_i C(j, i) m_i (-m_1)^(j-i), the moments about the mean (the paper drops the sign, E1).
+    """Return the moments about the mean, c_j = sum_i C(j, i) m_i (-m_1)^(j-i).
+
+    The paper drops the sign (docs/errata.md, E1).
 
     Parameters
     ----------
@@ -175,9 +216,8 @@ def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments
     values = np.empty_like(raw[..., 1:])
     for j in range(1, raw.shape[-1]):
         i = np.arange(j + 1)
-        values[..., j - 1] = (
-            special.comb(j, i) * raw[..., : j + 1] * (-raw[..., 1:2]) ** (j - i)
-        ).sum(axis=-1)
+        terms = special.comb(j, i) * raw[..., : j + 1] * (-raw[..., 1:2]) ** (j - i)
+        values[..., j - 1] = terms.sum(axis=-1)
     even = values[..., 1::2]
     feasible: Any = (even >= -_ROUNDING).all(axis=-1)  # NumPy's stubs call a 0-d result a scalar
     if clip:
@@ -186,7 +226,7 @@ def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments
 
 
 def snapshot_weights(moments: ArrayLike) -> Array:
-    """Return the snapshot distribution P(s_1 = i), i = 0..k, with the given moments m_1, ..., m_k (spec 1.8)."""
+    """Return the snapshot distribution P(s_1 = i), i = 0..k, with the moments m_1, ..., m_k."""
     raw = np.append(1.0, check_array(moments, "moments", ndim=1))
     k = len(raw) - 1
     rest = np.arange(k + 1)
@@ -208,7 +248,6 @@ def _falling(base: IntArray, order: int) -> Array:
 def _check_exponents(exponents: ArrayLike) -> IntArray:
     array = check_array(exponents, "exponents")
     if array.ndim > 2 or array.ndim == 0 or (array < 0).any() or (array != np.floor(array)).any():
-        raise ValueError(
-            f"`exponents` must be whole numbers of shape (n_classes,) or (n_moments, n_classes), got {exponents!r}."
-        )
+        rule = "must be whole numbers of shape (n_classes,) or (n_moments, n_classes)"
+        raise InputError("exponents", rule, value=repr(exponents))
     return array.astype(np.int64)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_choice, check_fraction, check_number, check_simplex
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
@@ -57,7 +58,7 @@ class PredictionSets:
         return f"PredictionSets({len(self)} items, {mass}, {radius})"
 
     def expand(self, delta: float) -> PredictionSets:
-        """Return S_delta, the sets together with all points within `delta` of them in l1 distance."""
+        """Return S_delta, the sets with all points within `delta` of them in l1 distance."""
         grown = check_number(delta, "delta", minimum=0)
         return replace(self, radius=self.radius + grown, delta=self.delta + grown)
 
@@ -67,9 +68,8 @@ class PredictionSets:
             label_distributions, "label_distributions", ndim=2, n_classes=self.centres.n_classes
         )
         if len(points) != len(self):
-            raise ValueError(
-                f"`label_distributions` must have one row for each of {len(self)} items, got {len(points)}."
-            )
+            rule = f"must have one row for each of {len(self)} items"
+            raise InputError("label_distributions", rule, value=len(points))
         return _distance_to_atoms(points, self.centres) <= self.radius + _ROUNDING
 
 
@@ -79,8 +79,8 @@ def predict_set(
     """Return the smallest sets with at least the given mass under each mixture.
 
     Expanded by delta, they hold the true label distribution with probability at least mass -
-    epsilon / delta when the mixtures are epsilon-calibrated (spec 1.17; see
-    `hocal.guarantees.bounds`).
+    epsilon / delta when the mixtures are epsilon-calibrated (the paper's theorem on
+    prediction sets; see `hocal.guarantees.bounds`).
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def predict_set(
     Returns
     -------
     PredictionSets
-        One set an item; nothing is expanded yet.
+        One set per item; nothing is expanded yet.
 
     Examples
     --------
@@ -114,13 +114,15 @@ def _heaviest_atoms(mixtures: Mixtures, wanted: float) -> PredictionSets:
     order, reached = _cumulate(mixtures, -mixtures.weights)
     # the atom that crosses the mark is kept
     keep = reached - mixtures.weights[order] < wanted - _ROUNDING
-    owner = _owners(mixtures)[order[keep]]
+    kept = order[keep]
+    owner = _owners(mixtures)[kept]
     sizes = np.bincount(owner, minlength=mixtures.n_mixtures)
-    weights = mixtures.weights[order[keep]]
-    mass = np.where(sizes > 0, np.bincount(owner, weights, minlength=mixtures.n_mixtures), np.nan)
+    weights = mixtures.weights[kept]
+    sums = np.bincount(owner, weights, minlength=mixtures.n_mixtures)
+    mass = np.where(sizes > 0, sums, np.nan)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    centres = Mixtures._trusted(
-        mixtures.points_at(order[keep]), weights / mass[owner], offsets, mixtures.index
+    centres = Mixtures.trusted(
+        mixtures.points_at(kept), weights / mass[owner], offsets, mixtures.index
     )
     return PredictionSets(centres, np.zeros(len(mixtures)), mass[mixtures.index])
 
@@ -134,18 +136,21 @@ def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
         distance[atom] = np.abs(stored.points_at(atom) - centre[block][row]).sum(axis=1)
     order, reached = _cumulate(mixtures, distance)
     inside = reached - mixtures.weights[order] < wanted - _ROUNDING
-    radius, mass = (np.full(mixtures.n_mixtures, np.nan) for _ in range(2))
+    kept = order[inside]
+    owner = _owners(mixtures)[kept]
+    radius = np.full(mixtures.n_mixtures, np.nan)
+    mass = np.full(mixtures.n_mixtures, np.nan)
     # Within a mixture distance and mass rise, so the last kept atom sets both.
-    radius[_owners(mixtures)[order[inside]]] = distance[order[inside]]
-    mass[_owners(mixtures)[order[inside]]] = reached[inside]
+    radius[owner] = distance[kept]
+    mass[owner] = reached[inside]
     used, index = np.unique(mixtures.index, return_inverse=True)
-    centres = Mixtures._trusted(centre[used], np.ones(len(used)), np.arange(len(used) + 1), index)
+    centres = Mixtures.trusted(centre[used], np.ones(len(used)), np.arange(len(used) + 1), index)
     return PredictionSets(centres, radius[mixtures.index], mass[mixtures.index])
 
 
 def _owners(mixtures: Mixtures) -> Index:
     """Return the mixture each atom belongs to."""
-    return np.repeat(np.arange(mixtures.n_mixtures), np.diff(mixtures.offsets))
+    return np.repeat(np.arange(mixtures.n_mixtures), mixtures.sizes)
 
 
 def _cumulate(mixtures: Mixtures, key: Array) -> tuple[Index, Array]:
@@ -153,16 +158,16 @@ def _cumulate(mixtures: Mixtures, key: Array) -> tuple[Index, Array]:
     order = np.lexsort((key, _owners(mixtures)))
     total = np.concatenate([[0.0], np.cumsum(mixtures.weights[order])])
     before = total[mixtures.offsets[:-1]]  # mass of all earlier mixtures
-    return order, total[1:] - np.repeat(before, np.diff(mixtures.offsets))
+    return order, total[1:] - np.repeat(before, mixtures.sizes)
 
 
 def _distance_to_atoms(points: Array, centres: Mixtures) -> Array:
-    """Return the l1 distance of each item's point to the nearest atom of its mixture, in blocks of items."""
+    """Return the l1 distance of each item's point to the nearest atom of its mixture."""
     result = np.full(len(points), np.nan)
     for block in centres.blocks(centres.index):
         row, atom, starts = centres.pairs(centres.index[block])
         distance = np.abs(points[block][row] - centres.points_at(atom)).sum(axis=1)
-        filled = np.diff(starts) > 0
-        if filled.any():
-            result[block][filled] = np.minimum.reduceat(distance, starts[:-1][filled])
+        occupied = np.diff(starts) > 0
+        if occupied.any():
+            result[block][occupied] = np.minimum.reduceat(distance, starts[:-1][occupied])
     return result

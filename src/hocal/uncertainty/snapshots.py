@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
     check_counts,
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
-_CODE_LIMIT = 2**62
+_CODE_LIMIT = 2**62  # of integers that stand for rows: their sums stay below 2**63
 
 
 class Compressed(NamedTuple):
@@ -82,7 +83,7 @@ def n_snapshots(k: int, n_classes: int) -> int:
 
 
 def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS) -> IntArray:
-    """List Y^(k), one snapshot a row, in lexicographic order.
+    """List Y^(k), one snapshot per row, in lexicographic order.
 
     Parameters
     ----------
@@ -106,9 +107,11 @@ def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS
     """
     size = n_snapshots(k, n_classes)
     if size > check_integer(max_size, "max_size", minimum=1):
-        raise ValueError(
-            f"`k` must give at most {max_size} snapshots, got {size} for k={k} and {n_classes} classes. "
-            "Use a smaller k, merge classes, or raise max_size."
+        raise InputError(
+            "k",
+            f"must give at most {max_size} snapshots",
+            value=f"{size} for k={k} and {n_classes} classes",
+            remedy="Use a smaller k, merge classes, or raise max_size.",
         )
     return _bounded_compositions(np.full((1, n_classes), k, dtype=np.int64), k, max_size)[1]
 
@@ -136,12 +139,14 @@ def rank_snapshots(counts: Any) -> IntArray:
     remaining = checked.sum(axis=1)
     rank = np.zeros(len(checked), dtype=np.int64)
     for j, later in enumerate(range(checked.shape[1] - 1, 0, -1)):
-        table = np.array(
-            [math.comb(r + later, later) for r in range(int(remaining.max()) + 1)], dtype=object
-        )
+        orders = range(int(remaining.max()) + 1)
+        table = np.array([math.comb(r + later, later) for r in orders], dtype=object)
         if table[-1] >= _CODE_LIMIT:
-            raise ValueError(
-                f"`counts` must have a rank below 2**62, got {table[-1]} snapshots. Use fewer labels."
+            raise InputError(
+                "counts",
+                "must have a rank below 2**62",
+                value=f"{table[-1]} snapshots",
+                remedy="Use fewer labels.",
             )
         sizes = table.astype(np.int64)
         # Snapshots with a smaller count here: a hockey-stick sum over that count.
@@ -158,7 +163,7 @@ def draw_labels(probabilities: ArrayLike, k: int, *, random_state: Any = None) -
     probabilities : array of shape (n_items, n_classes)
         Label distributions; a sum that strays from 1 by rounding is divided out.
     k : int
-        Number of labels an item.
+        Number of labels per item.
     random_state : int, Generator or None
         Seed or source of randomness.
 
@@ -221,9 +226,9 @@ def draw_snapshots(
 
 
 def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnapshots:
-    """Thin each item to k labels exactly: every k-snapshot its labels contain, with its probability.
+    """Thin each item to k labels exactly: every k-snapshot in its labels, with its probability.
 
-    The probability of s' given s with n labels is prod_j C(s_j, s'_j) / C(n, k) (spec 1.3), so an
+    The probability of s' given s with n labels is prod_j C(s_j, s'_j) / C(n, k), so an
     item counts with its whole distribution instead of one random draw: same mean, less variance.
 
     Parameters
@@ -251,14 +256,12 @@ def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnap
     max_size = check_integer(max_size, "max_size", minimum=1)
     checked = check_dense_counts(counts, minimum_total=k)
     # Only classes with labels matter: move them to the front, in order, and forget the others.
-    order = np.argsort(checked == 0, axis=1, kind="stable")[
-        :, : int((checked > 0).sum(axis=1).max())
-    ]
+    n_present = int((checked > 0).sum(axis=1).max())
+    order = np.argsort(checked == 0, axis=1, kind="stable")[:, :n_present]
     present = np.take_along_axis(checked, order, axis=1)
     items, kept = _bounded_compositions(present, k, max_size)
-    ways = (
-        _log_choose(present[items], kept).sum(axis=1) - _log_choose(checked.sum(axis=1), k)[items]
-    )
+    chosen = log_choose(present[items], kept).sum(axis=1)
+    ways = chosen - log_choose(checked.sum(axis=1), k)[items]
     snapshots = np.zeros((len(items), checked.shape[1]), dtype=np.int64)
     np.put_along_axis(snapshots, order[items], kept, axis=1)
     return SubSnapshots(items, snapshots, np.exp(ways))
@@ -288,18 +291,28 @@ def compress(counts: Any) -> Compressed:
     >>> packed.unique.tolist(), packed.multiplicity.tolist()
     ([[0, 2], [1, 1]], [2, 1])
     """
-    checked = check_counts(counts, minimum_total=0)
-    codes = _encode(checked if isinstance(checked, np.ndarray) else _padded_entries(checked))
+    return distinct_rows(check_counts(counts, minimum_total=0))
+
+
+def distinct_rows(counts: Counts) -> Compressed:
+    """Return what `compress` does, for counts that were checked before."""
+    codes = _encode(counts if isinstance(counts, np.ndarray) else _padded_entries(counts))
     first, inverse, multiplicity = _group(codes)
-    return Compressed(checked[first], multiplicity, inverse)
+    return Compressed(counts[first], multiplicity, inverse)
 
 
-def log_multiplicity(counts: ArrayLike) -> Array:
-    """Return the log of the number of orders in which each snapshot's labels can arrive, k! / prod_j s_j!.
+def as_dense(counts: Counts) -> IntArray:
+    """Return checked counts as an array, for work that needs every class of an item at once."""
+    dense: IntArray = counts if isinstance(counts, np.ndarray) else counts.toarray()
+    return dense
+
+
+def log_multiplicity(counts: Any) -> Array:
+    """Return log k! / prod_j s_j!, of the number of orders in which a snapshot's labels can arrive.
 
     Parameters
     ----------
-    counts : array of shape (..., n_classes)
+    counts : array of shape (..., n_classes), or sparse matrix
         Count vectors.
 
     Returns
@@ -314,14 +327,18 @@ def log_multiplicity(counts: ArrayLike) -> Array:
     >>> float(np.exp(log_multiplicity([2, 1])).round())
     3.0
     """
+    if sparse.issparse(counts):
+        logs = sparse.csr_array(counts).astype(np.float64)
+        orders = special.gammaln(logs.sum(axis=1) + 1)
+        logs.data = special.gammaln(logs.data + 1)
+        return np.asarray(orders - logs.sum(axis=1))
     array = check_whole(counts, "counts")
-    return np.asarray(
-        special.gammaln(array.sum(axis=-1) + 1) - special.gammaln(array + 1).sum(axis=-1)
-    )
+    orders = special.gammaln(array.sum(axis=-1) + 1)
+    return np.asarray(orders - special.gammaln(array + 1).sum(axis=-1))
 
 
 def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[Index, IntArray]:
-    """List all count vectors with sum k below each row of `bounds`, by extending them class by class."""
+    """List all count vectors with sum k below each row of `bounds`, extended class by class."""
     rows = np.arange(len(bounds))
     chosen = np.empty((len(bounds), 0), dtype=np.int64)
     left = np.full(len(bounds), k)
@@ -331,9 +348,11 @@ def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[Inde
         low = np.maximum(left - later[rows], 0)
         choices = np.minimum(bounds[rows, j], left) - low + 1
         if choices.sum() > max_size:
-            raise ValueError(
-                f"`k` must give at most {max_size} sub-snapshots, got {choices.sum()} or more for k={k}. "
-                "Use a smaller k, draw at random with draw_snapshots, or raise max_size."
+            raise InputError(
+                "k",
+                f"must give at most {max_size} sub-snapshots",
+                value=f"{choices.sum()} or more for k={k}",
+                remedy="Use a smaller k, draw at random with draw_snapshots, or raise max_size.",
             )
         parent = np.repeat(np.arange(len(rows)), choices)
         offset = np.arange(len(parent)) - np.repeat(np.cumsum(choices) - choices, choices)
@@ -358,7 +377,7 @@ def _encode(matrix: IntArray) -> IntArray:
 
 
 def _group(codes: IntArray) -> tuple[Index, Index, IntArray]:
-    """Return where each distinct code comes first, the rank of every code, and how often each occurs."""
+    """Return where each distinct code comes first, the rank of every code, and their counts."""
     if int(codes.max(initial=0)) > 4 * len(codes):
         _, first, inverse, counts = np.unique(
             codes, return_index=True, return_inverse=True, return_counts=True
@@ -372,7 +391,7 @@ def _group(codes: IntArray) -> tuple[Index, Index, IntArray]:
 
 
 def _padded_entries(matrix: sparse.csr_array) -> IntArray:
-    """Return each row's (class, count) entries side by side, padded with zeros to the longest row."""
+    """Return each row's (class, count) entries side by side, padded with zeros."""
     lengths = np.diff(matrix.indptr)
     place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)
@@ -382,7 +401,7 @@ def _padded_entries(matrix: sparse.csr_array) -> IntArray:
     return entries.reshape(len(lengths), -1)
 
 
-def _log_choose(n: NDArray[Any], r: Any) -> Array:
-    return np.asarray(
-        special.gammaln(n + 1) - special.gammaln(np.asarray(r) + 1) - special.gammaln(n - r + 1)
-    )
+def log_choose(n: NDArray[Any], r: Any) -> Array:
+    """Return log C(n, r), elementwise."""
+    chosen = special.gammaln(np.asarray(r) + 1)
+    return np.asarray(special.gammaln(n + 1) - chosen - special.gammaln(n - r + 1))

@@ -1,0 +1,37 @@
+"""Sums over consecutive slices of an array, one slice per mixture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.typing import Array
+from hocal.uncertainty.logarithms import LOG_ZERO
+
+__all__ = ["segment_logsumexp", "segment_sum"]
+
+
+def segment_sum(values: Array, offsets: NDArray[Any]) -> Array:
+    """Sum the slices offsets[m]:offsets[m + 1]; NaN for an empty slice."""
+    occupied = np.diff(offsets) > 0
+    sums = np.full((len(offsets) - 1, *values.shape[1:]), np.nan)
+    if occupied.any():
+        sums[occupied] = np.add.reduceat(values, offsets[:-1][occupied], axis=0)
+    return sums
+
+
+def segment_logsumexp(terms: Array, offsets: NDArray[Any]) -> Array:
+    """Return log sum exp over the slices; -inf where all terms stand for log 0, NaN if empty."""
+    sizes = np.diff(offsets)
+    occupied = sizes > 0
+    result = np.full(len(sizes), np.nan)
+    if not occupied.any():
+        return result
+    starts = offsets[:-1][occupied]
+    largest = np.maximum.reduceat(terms, starts)
+    shifted = np.exp(terms - np.repeat(largest, sizes[occupied]))
+    sums = np.log(np.add.reduceat(shifted, starts)) + largest
+    result[occupied] = np.where(largest < LOG_ZERO / 2, -np.inf, sums)
+    return result
