@@ -425,7 +425,7 @@ def test_problem_is_named(engine: str, problem: str) -> None:
         ),
         (
             {"partition": hocal.TopLabelPartition().fit([[0.5, 0.5]])},
-            "fitted for 2 classes, but `classes` has 3",
+            "must be fitted for the 3 classes of `classes`, got 2",
         ),
         ({"missing": "keep"}, "`missing` must be one of 'error', 'drop', got 'keep'"),
         ({"unlabelled": "keep"}, "`unlabelled` must be one of 'error', 'drop', got 'keep'"),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
@@ -29,13 +30,8 @@ from hocal.annotations.tables import (
     quote,
     with_one_key,
 )
-from hocal.cells.partitions import (
-    Partition,
-    PrecomputedPartition,
-    TopLabelPartition,
-    UniformPartition,
-    as_partition,
-)
+from hocal.cells.partitions import as_partition
+from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics, Histogram
 
 __all__ = ["cell_statistics"]
@@ -122,8 +118,8 @@ def cell_statistics(
     probability_columns : sequence of str
         Column with the probability of each class.
     partition : Partition, optional
-        A TopLabelPartition (the default) or UniformPartition. Any other fitted partition needs
-        `cell`.
+        One whose cells an engine can compute, such as TopLabelPartition (the default) or
+        UniformPartition. Any other fitted partition needs `cell`.
     annotator : str, optional
         Column that tells who judged, to find repeated judgements.
     cell : str, optional
@@ -214,27 +210,22 @@ def _check_columns(classes: Sequence[Any], columns: Sequence[str]) -> tuple[Any,
 def _fit(partition: Any, n_classes: int, cell: str | None) -> Partition:
     """Return a fitted partition for which the cells can be found."""
     chosen = as_partition(partition)
-    computed = isinstance(chosen, (TopLabelPartition, UniformPartition))
-    if computed and cell is not None:
-        raise ValueError(
-            f"`cell` must be left out with a {type(chosen).__name__}, which computes the cells."
+    name = type(chosen).__name__
+    if chosen.works_in_engine and cell is not None:
+        raise InputError("cell", f"must be left out with a {name}, which computes the cells")
+    if not chosen.works_in_engine and cell is None:
+        raise InputError(
+            "cell",
+            f"must name a column of `probabilities` with a {name}, whose cells no engine can compute",
+            remedy="Store those of partition.assign in one.",
         )
-    if not computed and cell is None:
-        raise ValueError(
-            f"`cell` must name a column of `probabilities` with a {type(chosen).__name__}, whose cells no engine "
-            "can compute. Store those of partition.assign in one."
-        )
-    if not hasattr(chosen, "n_cells_"):
-        if not (computed or isinstance(chosen, PrecomputedPartition)):
-            raise ValueError(
-                f"`partition` must be fitted, got a {type(chosen).__name__} that is not. Call fit first."
-            )
-        chosen = clone(chosen).fit(
-            np.full((1, n_classes), 1 / n_classes)
-        )  # learns nothing but the number of classes
+    if not chosen.is_fitted:
+        chosen = clone(chosen).fit_classes(n_classes)
     if chosen.n_classes_ != n_classes:
-        raise ValueError(
-            f"`partition` was fitted for {chosen.n_classes_} classes, but `classes` has {n_classes}."
+        raise InputError(
+            "partition",
+            f"must be fitted for the {n_classes} classes of `classes`",
+            value=chosen.n_classes_,
         )
     return chosen
 

@@ -20,7 +20,7 @@ from hocal.annotations.tables import (
     quote,
     total,
 )
-from hocal.cells.partitions import Partition, TopLabelPartition, UniformPartition
+from hocal.cells.protocol import Partition
 
 __all__ = [
     "Predictions",
@@ -177,26 +177,6 @@ def _refuse(
 
 
 def _with_cells(frame: Frame, columns: list[str], partition: Partition, cell: str | None) -> Frame:
-    """Add the cell of each item, exactly as `partition.assign` computes it."""
-    if cell is None and isinstance(partition, UniformPartition):
-        located = frame.with_columns(_slice(nw.col(columns[1]), partition.n_bins).alias("cell"))
-    elif cell is None and isinstance(partition, TopLabelPartition):
-        highest = frame.with_columns(nw.max_horizontal(*columns).alias("highest"))
-        places = (
-            nw.when(nw.col(column) == nw.col("highest"))
-            .then(nw.lit(float(j)))
-            .otherwise(nw.lit(float(len(columns))))
-            for j, column in enumerate(columns)
-        )
-        top = nw.min_horizontal(*places)  # a tie goes to the first class
-        located = highest.with_columns(
-            (top * partition.n_slices + _slice(nw.col("highest"), partition.n_slices)).alias("cell")
-        )
-    else:
-        located = frame
+    """Add the cell of each item, exactly as `partition.assign` computes it, unless it is there."""
+    located = partition.locate_in_engine(frame, columns) if cell is None else frame
     return located.select("item", nw.col("cell").cast(nw.Int64), *columns)
-
-
-def _slice(value: nw.Expr, n_slices: int) -> nw.Expr:
-    number = (value * n_slices).floor()
-    return nw.when(number >= n_slices).then(nw.lit(n_slices - 1.0)).otherwise(number)

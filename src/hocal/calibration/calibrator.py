@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
+from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Index
 from hocal._base.validation import (
@@ -343,26 +344,23 @@ def _source_names(source: Index) -> NDArray[np.str_]:
 
 def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:
     """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
-    if not hasattr(partition, "n_cells_"):
-        if hasattr(partition, "random_state") or type(partition).__name__ in (
-            "QuantilePartition",
-            "LevelSetPartition",
-        ):
-            raise ValueError(
-                "`partition` must be fitted before fit_statistics when it learns from predictions."
-            )
-        partition = clone(partition).fit(
-            np.full((1, statistics.n_classes), 1 / statistics.n_classes)
+    if not partition.is_fitted and partition.learns_from_predictions:
+        raise InputError(
+            "partition",
+            "must be fitted before fit_statistics when it learns from predictions",
+            value=f"a {type(partition).__name__} that is not",
+            remedy="Fit it on predictions and use the same one for the statistics.",
         )
-    same = partition.n_classes_ == statistics.n_classes and all(
-        map(np.array_equal, partition.layout_, statistics.layout)
-    )
-    if not same:
-        raise ValueError(
-            f"`statistics` must come from the calibrator's partition, got {statistics.n_cells} cells of "
-            f"{statistics.n_classes} classes for {partition}."
+    n_classes = statistics.n_classes
+    fitted = partition if partition.is_fitted else clone(partition).fit_classes(n_classes)
+    same_layout = all(map(np.array_equal, fitted.layout_, statistics.layout))
+    if fitted.n_classes_ != n_classes or not same_layout:
+        raise InputError(
+            "statistics",
+            "must come from the calibrator's partition",
+            value=f"{statistics.n_cells} cells of {n_classes} classes for {partition}",
         )
-    return partition
+    return fitted
 
 
 def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
