@@ -1,6 +1,8 @@
 """The calibrator: both methods, backing off, mapping back to classes, refusals."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hocal
+from hocal._base import validation
 from hocal.calibration.empirical import borrow
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics
@@ -497,3 +500,45 @@ def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         hocal.SnapshotCalibrator().fit(probabilities, [[1, 1]] * 3)
+
+
+def count_checks(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> list[int]:
+    """Return how often the predictions and the labels that a user gave are checked, in whichever module."""
+    calls = {"check_simplex": 0, "check_counts": 0}
+    for name in calls:
+        check = getattr(validation, name)
+
+        def counted(
+            values: Any, *rest: Any, _name: str = name, _check: Any = check, **o: Any
+        ) -> Any:
+            calls[_name] += any(np.shares_memory(values, given) for given in (PREDICTIONS, COUNTS))
+            return _check(values, *rest, **o)
+
+        for module in list(sys.modules.values()):
+            if module.__name__.startswith("hocal.") and hasattr(module, name):
+                monkeypatch.setattr(module, name, counted)
+    work()
+    return list(calls.values())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_checks_predictions_and_labels_once(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = count_checks(monkeypatch, lambda: calibrated(method))
+
+    assert checks == [1, 1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "predict", ["predict_proba", "predict_mixture", "predict_set", "decompose"]
+)
+def test_a_prediction_checks_predictions_once(
+    method: str, predict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calibrator = calibrated(method)
+
+    checks = count_checks(monkeypatch, lambda: getattr(calibrator, predict)(PREDICTIONS))
+
+    assert checks == [1, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,8 @@ from hocal._base.validation import (
 from hocal.calibration.deconvolution import deconvolve
 from hocal.calibration.empirical import borrow, empirical_mixtures
 from hocal.calibration.evaluation import CalibrationError, calibration_error
-from hocal.cells.partitions import Partition, as_partition
+from hocal.cells.partitions import as_partition
+from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics, align_counts, item_blocks, rank_classes
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
@@ -34,7 +35,7 @@ from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, predict_set
 from hocal.uncertainty.snapshots import compress
 
-__all__ = ["SnapshotCalibrator"]
+__all__ = ["Located", "SnapshotCalibrator"]
 
 METHODS = ("deconvolved", "empirical")
 THINNINGS = ("exact", "draw")
@@ -43,6 +44,13 @@ _ONE_LABEL = (
     "No item has two labels, and one label cannot tell disagreement from ignorance: how the uncertainty is split rests "
     "on the method alone. Collect a second label for some of the items."
 )
+
+
+class Located(NamedTuple):
+    """Predictions and where they belong."""
+
+    probabilities: Array  #: (n_items, n_classes), checked
+    cells: Index  #: (n_items,)
 
 
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
@@ -129,7 +137,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         PrecomputedPartition.
         """
         p = _check_predictions(probabilities)
-        self.partition_ = clone(as_partition(self.partition)).fit(p)
+        self.partition_ = clone(as_partition(self.partition)).fit_checked(p)
         return self._fit(self._count(p, counts, cells))
 
     def partial_fit(
@@ -142,27 +150,32 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """
         if not hasattr(self, "statistics_"):
             return self.fit(probabilities, counts, cells=cells)
-        return self._fit(
-            self.statistics_ + self._count(_check_predictions(probabilities), counts, cells)
-        )
+        p = _check_predictions(probabilities, self.statistics_.n_classes)
+        return self._fit(self.statistics_ + self._count(p, counts, cells))
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
         """Calibrate from statistics that were gathered elsewhere, with this calibrator's partition."""
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
         return self._fit(statistics)
 
+    def locate(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Located:
+        """Return the predictions after checking them, and the cell of each item."""
+        self._check_fitted()
+        p = _check_predictions(probabilities, self.statistics_.n_classes)
+        return Located(p, self.partition_.assign_checked(p, cells))
+
     def predict_mixture(
         self, probabilities: ArrayLike, *, cells: ArrayLike | None = None
     ) -> Mixtures:
         """Return the calibrated mixture of each item, in class order."""
-        p, where = self._locate(probabilities, cells)
+        p, where = self.locate(probabilities, cells)
         if self.method == "empirical":
             return self.cell_mixtures_[where]
         return _unalign(self.cell_mixtures_[where], rank_classes(p))
 
     def predict_proba(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Array:
         """Return the mean of each item's mixture, a calibrated first-order prediction."""
-        p, where = self._locate(probabilities, cells)
+        p, where = self.locate(probabilities, cells)
         means = self.cell_mixtures_.mean()
         if self.method == "empirical":
             return means[where]
@@ -186,7 +199,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         ):  # may treat classes differently, so it needs them in their order
             mixtures = self.predict_mixture(probabilities, cells=cells)
         else:
-            _, where = self._locate(probabilities, cells)
+            _, where = self.locate(probabilities, cells)
             mixtures = self.cell_mixtures_[where]
         return decompose(mixtures, entropy, base=base, kind=kind, panel_size=self.panel_size)
 
@@ -219,7 +232,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         mixture a cell suffices however many items there are. "empirical" predicts snapshots, of the
         k of its fit.
         """
-        p, where = self._locate(probabilities, cells)
+        p, where = self.locate(probabilities, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))
         snapshots = self.method == "empirical"
@@ -259,8 +272,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         )
 
     def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
-        where = self.partition_.assign(p, cells)
-        return CellStatistics.from_items(p, counts, where, self.partition_.layout_)
+        checked = check_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("probabilities", "counts"))
+        where = self.partition_.assign_checked(p, cells)
+        return CellStatistics.from_checked(p, checked, where, self.partition_.layout_)
 
     def _fit(self, statistics: CellStatistics) -> Self:
         check_choice(self.method, "method", METHODS)
@@ -310,11 +325,6 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             fit.source,
             {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations},
         )
-
-    def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Index]:
-        self._check_fitted()
-        p = _check_predictions(probabilities, self.statistics_.n_classes)
-        return p, self.partition_.assign(p, cells)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "cell_mixtures_"):

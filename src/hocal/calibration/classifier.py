@@ -16,14 +16,14 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks
 from hocal._base.typing import Array
 from hocal._base.validation import check_counts, check_integer, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.cross_fitting import (
+    Fold,
     Labels,
-    Split,
-    aligned_proba,
     check_splits,
     deal,
     expand,
@@ -31,10 +31,11 @@ from hocal.calibration.cross_fitting import (
     holds_counts,
     majority,
     out_of_fold,
+    proba_by_class,
     read_labels,
     train,
 )
-from hocal.cells.partitions import PrecomputedPartition
+from hocal.cells.partitions import as_partition
 from hocal.guarantees.certificates import Certificate
 from hocal.uncertainty.decomposition import Decomposition, Kind
 from hocal.uncertainty.entropy import Entropy
@@ -181,7 +182,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         check_same_length(X, items, ("X", "counts" if holds_counts(y) else "y"))
         if isinstance(estimator, FrozenEstimator):
             model = estimator
-            p = aligned_proba(estimator, X, labels.classes)
+            p = proba_by_class(estimator, X, labels.classes)
         else:
             to_fit, to_split = self._route(params)
             # Before the folds: what the estimator has to say against X should speak of all of X.
@@ -194,7 +195,13 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     def predict_proba(self, X: Any) -> Array:
         """Return calibrated probabilities (n_items, n_classes): the mean of each item's mixture."""
-        return self._fitted().predict_proba(self._raw_proba(X))
+        raw = self.base_proba(X)
+        return self.calibrator_.predict_proba(raw)
+
+    def base_proba(self, X: Any) -> Array:
+        """Return what the estimator itself predicts, uncalibrated, with columns in the order of `classes_`."""
+        check_is_fitted(self, "calibrator_")
+        return proba_by_class(self.estimator_, X, self.classes_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely label of each item, ties going to the first class."""
@@ -203,7 +210,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     def predict_mixture(self, X: Any) -> Mixtures:
         """Return the calibrated distribution over label distributions of each item."""
-        return self._fitted().predict_mixture(self._raw_proba(X))
+        raw = self.base_proba(X)
+        return self.calibrator_.predict_mixture(raw)
 
     def decompose(
         self,
@@ -214,18 +222,21 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         kind: Kind = "mutual-information",
     ) -> Decomposition:
         """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        return self._fitted().decompose(self._raw_proba(X), entropy, base=base, kind=kind)
+        raw = self.base_proba(X)
+        return self.calibrator_.decompose(raw, entropy, base=base, kind=kind)
 
     def predict_set(self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms") -> PredictionSets:
         """Return a set of label distributions with the given mass for each item, as in `hocal.predict_set`."""
-        return self._fitted().predict_set(self._raw_proba(X), coverage=coverage, shape=shape)
+        raw = self.base_proba(X)
+        return self.calibrator_.predict_set(raw, coverage=coverage, shape=shape)
 
     def certify(self, confidence: float = 0.95, **options: Any) -> Certificate:
         """Say what is guaranteed for each cell; options as in `SnapshotCalibrator.certify`.
 
         With cross-validation the certificate is about the models of the folds, see the notes above.
         """
-        certificate = self._fitted().certify(confidence, **options)
+        check_is_fitted(self, "calibrator_")
+        certificate = self.calibrator_.certify(confidence, **options)
         if isinstance(self.estimator, FrozenEstimator):
             return certificate
         return replace(certificate, assumptions=(*certificate.assumptions, _CROSS_FITTED))
@@ -276,17 +287,22 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
             return LogisticRegression()
         if not hasattr(self.estimator, "predict_proba"):
-            raise ValueError(
-                f"`estimator` must have predict_proba, got {self.estimator!r}. "
-                "Wrap it in sklearn.calibration.CalibratedClassifierCV, or choose an option that gives it one."
+            raise InputError(
+                "estimator",
+                "must have predict_proba",
+                value=repr(self.estimator),
+                remedy="Wrap it in sklearn.calibration.CalibratedClassifierCV, "
+                "or choose an option that gives it one.",
             )
         return self.estimator
 
     def _calibrator(self) -> SnapshotCalibrator:
-        if isinstance(self.partition, PrecomputedPartition):
-            raise ValueError(
-                f"`partition` must compute cells from predictions, got {self.partition!r}. "
-                "Use SnapshotCalibrator, which takes cells=, on the classifier's predictions."
+        if as_partition(self.partition).takes_cells:
+            raise InputError(
+                "partition",
+                "must compute cells from predictions",
+                value=repr(self.partition),
+                remedy="Use SnapshotCalibrator, which takes cells=, on the classifier's predictions.",
             )
         return SnapshotCalibrator(
             self.partition, method=self.method, k=self.k, panel_size=self.panel_size
@@ -294,13 +310,6 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     def _fitted_html(self) -> str:
         return self.calibrator_._fitted_html() if hasattr(self, "calibrator_") else ""
-
-    def _fitted(self) -> SnapshotCalibrator:
-        check_is_fitted(self, "calibrator_")
-        return self.calibrator_
-
-    def _raw_proba(self, X: Any) -> Array:
-        return aligned_proba(self.estimator_, X, self.classes_)
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the parameters of the estimator's `fit` and of the splitter's `split`."""
@@ -311,15 +320,17 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         to_split = {"groups": given.pop("groups")} if "groups" in given else {}
         return given, to_split
 
-    def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Split]:
+    def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Fold]:
         """Return training and held-out items of each fold."""
         items = np.arange(labels.counts.shape[0])
         most = majority(labels.counts)
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, str):
-            raise ValueError(
-                f"`cv` must be a number of folds, a splitter or pairs of (train, test) items, got {cv!r}. "
-                "Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator."
+            raise InputError(
+                "cv",
+                "must be a number of folds, a splitter or pairs of (train, test) items",
+                value=repr(cv),
+                remedy="Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator.",
             )
         if isinstance(cv, Integral):
             n_folds = check_integer(

@@ -21,9 +21,8 @@ from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_counts, check_random_state
 
 __all__ = [
+    "Fold",
     "Labels",
-    "Split",
-    "aligned_proba",
     "check_splits",
     "deal",
     "expand",
@@ -31,11 +30,13 @@ __all__ = [
     "holds_counts",
     "majority",
     "out_of_fold",
+    "proba_by_class",
     "read_labels",
     "train",
 ]
 
-Split = tuple[Index, Index]
+#: Items that train a model, and items it is held out from.
+Fold = tuple[Index, Index]
 
 
 class Labels(NamedTuple):
@@ -159,7 +160,7 @@ def deal(labels: Index, n_folds: int, random_state: Any) -> Index:
     return fold
 
 
-def check_splits(splits: list[Split], n_items: int) -> list[Split]:
+def check_splits(splits: list[Fold], n_items: int) -> list[Fold]:
     """Refuse folds in which an item calibrates a model that saw it, or calibrates twice."""
     held_out = np.concatenate([test for _, test in splits])
     times = np.bincount(held_out, minlength=n_items)
@@ -215,7 +216,7 @@ def _select(value: Any, rows: Index, n_items: int) -> Any:
 
 
 def out_of_fold(
-    estimator: Any, X: Any, labels: Labels, splits: Iterable[Split], params: dict[str, Any]
+    estimator: Any, X: Any, labels: Labels, splits: Iterable[Fold], params: dict[str, Any]
 ) -> tuple[Index, Array]:
     """Return the items that are held out and, for each, the prediction of a model that has not seen it."""
     items = []
@@ -223,14 +224,15 @@ def out_of_fold(
     for kept, held_out in splits:
         model = train(estimator, X, labels, kept, params)
         items.append(held_out)
-        predictions.append(aligned_proba(model, _safe_indexing(X, held_out), labels.classes))
+        predictions.append(proba_by_class(model, _safe_indexing(X, held_out), labels.classes))
     return np.concatenate(items), np.concatenate(predictions)
 
 
-def aligned_proba(model: Any, X: Any, classes: NDArray[Any]) -> Array:
+def proba_by_class(model: Any, X: Any, classes: NDArray[Any]) -> Array:
     """Return a model's probabilities in the order of `classes`, 0 for those it has not been trained on."""
     p = np.asarray(model.predict_proba(X), dtype=np.float64)
     column = {name: j for j, name in enumerate(classes.tolist())}
-    aligned = np.zeros((len(p), len(classes)))
-    aligned[:, [column[name] for name in np.asarray(model.classes_).tolist()]] = p
-    return aligned
+    known = [column[name] for name in np.asarray(model.classes_).tolist()]
+    result = np.zeros((len(p), len(classes)))
+    result[:, known] = p
+    return result

@@ -128,13 +128,17 @@ class CellStatistics:
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))
         where = check_cells(cells, len(p), n_cells=len(layout.group))
-        aligned = Histogram.of(where, align_counts(p, checked))
-        return cls(
-            Histogram.of(where, checked),
-            aligned,
-            _sum_predictions(p, where, len(layout.group)),
-            layout,
-        )
+        return cls.from_checked(p, checked, where, layout)
+
+    @classmethod
+    def from_checked(
+        cls, p: Array, counts: Counts, cells: Index, layout: CellLayout
+    ) -> CellStatistics:
+        """Do as `from_items` does, for arrays that have been checked."""
+        observed = Histogram.of(cells, counts)
+        aligned = Histogram.of(cells, align_counts(p, counts))
+        predicted = _sum_predictions(p, cells, len(layout.group))
+        return cls(observed, aligned, predicted, layout)
 
     def __add__(self, other: CellStatistics) -> CellStatistics:
         same = self.n_classes == other.n_classes and all(
