@@ -60,7 +60,7 @@ class CellLayout(NamedTuple):
         return cls(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
 
 
-class Partition(BaseEstimator):
+class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base of all partitions: validates, remembers the number of classes, and asks the class that derives from it.
 
     A class that derives from it is known to `hocal.load` by the module and the name it was defined
@@ -119,10 +119,9 @@ class Partition(BaseEstimator):
                 if inherited not in own:
                     setattr(cls, inherited, getattr(Partition, inherited))
         # A class with a `fit` or `assign` of its own is asked that, not what it does not know of.
-        if "fit" in own and "fit_checked" not in own:
-            cls.fit_checked = cls.fit  # type: ignore[method-assign]
-        if "assign" in own and "assign_checked" not in own:
-            cls.assign_checked = cls.assign  # type: ignore[method-assign]
+        for door, inside in (("fit", "fit_checked"), ("assign", "assign_checked")):
+            if door in own and inside not in own:
+                setattr(cls, inside, own[door])
 
     # What everybody calls.
 
@@ -239,13 +238,17 @@ def known_partitions() -> list[str]:
     return sorted(_KNOWN)
 
 
-def find_partition(name: str) -> type[Partition]:
+def find_partition(name: str, *, module: str = "", where: str = "") -> type[Partition]:
     """Return the class of partitions with a name; a class is known once its module has been imported.
 
     Parameters
     ----------
     name : str
         Name of the class in files, see `Partition`.
+    module : str, optional
+        The module that defines it, to be named where the class is unknown.
+    where : str, optional
+        The place of the name, as in "in model.hocal".
 
     Returns
     -------
@@ -260,14 +263,13 @@ def find_partition(name: str) -> type[Partition]:
     True
     """
     if name not in _KNOWN:
-        module = name.partition(":")[0]
-        how = f" with: import {module}" if ":" in name else ""
-        raise InputError(
-            "partition",
-            "must be known",
-            value=repr(name),
-            remedy=f"Import the module that defines it first{how}.",
-        )
+        remedy = f"Import what defines it first: import {module}." if module else ""
+        if module == "__main__":
+            remedy = (
+                "It was defined in a script or notebook: put it into a module, and import that."
+            )
+        rule = "must be one of hocal or one that was imported"
+        raise InputError("partition", rule, value=repr(name), where=where, remedy=remedy)
     return _KNOWN[name]
 
 
