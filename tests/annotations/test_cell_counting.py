@@ -385,7 +385,7 @@ PROBLEMS: dict[str, tuple[Columns, Columns, dict[str, Any], str]] = {
         {},
         {"id": ["3", "1", "2"]},
         {},
-        r"'id' must have the same type in both tables, got Int64 and String",
+        r"`item` must name a column of the same type in both tables, got Int64 and String for 'id'",
     ),
     "bad cell": (
         {},
