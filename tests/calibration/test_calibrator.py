@@ -503,7 +503,7 @@ def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(
 
 
 def count_checks(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> list[int]:
-    """Return how often the predictions and the labels that a user gave are checked, in whichever module."""
+    """Return how often the predictions and the labels that were given are checked, anywhere."""
     calls = {"check_simplex": 0, "check_counts": 0}
     for name in calls:
         check = getattr(validation, name)

@@ -160,7 +160,7 @@ def test_an_unfitted_calibrator_is_refused(tmp_path: Path) -> None:
 def test_a_callable_partition_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"`calibrator` must have a partition of numbers, .* as `function` of a CallablePartition",
+        match=r"must have a partition of numbers, .* as `function` of a CallablePartition",
     ):
         hocal.save(fitted(partition=lambda p: p.argmax(axis=1)), tmp_path / "model.hocal")
 

@@ -62,7 +62,7 @@ class EdgesPartition(Partition):
     def __init__(self, edges: NDArray[np.float64]) -> None:
         self.edges = edges
 
-    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002 - any number will do
+    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002
         return len(self.edges) + 1, CellLayout.grid(1, len(self.edges) + 1)
 
     def _locate(self, p: NDArray[np.float64]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Calibrate a first-order predictor to a higher-order one from a few labels an item."""
+"""Calibrate a first-order predictor to a higher-order one from a few labels per item."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, predict_set
 from hocal.uncertainty.snapshots import compress
 
-__all__ = ["Located", "SnapshotCalibrator"]
+__all__ = ["Located", "SnapshotCalibrator", "fitted_html"]
 
 METHODS = ("deconvolved", "empirical")
 THINNINGS = ("exact", "draw")
 MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
 _ONE_LABEL = (
-    "No item has two labels, and one label cannot tell disagreement from ignorance: how the uncertainty is split rests "
-    "on the method alone. Collect a second label for some of the items."
+    "No item has two labels, and one label cannot tell disagreement from ignorance: how the "
+    "uncertainty is split rests on the method alone. Collect a second label for some of the "
+    "items."
 )
 
 
@@ -54,7 +55,7 @@ class Located(NamedTuple):
 
 
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
-    """Turn predictions and a few labels an item into mixtures that tell disagreement from ignorance.
+    """Turn predictions and a few labels per item into mixtures: disagreement apart from ignorance.
 
     Items are sorted into cells by their prediction. For each cell the distribution of the true
     label distributions is estimated from the labels of its calibration items; items with the same
@@ -86,7 +87,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     statistics_ : CellStatistics
         All that the fit used of the data.
     cell_mixtures_ : Mixtures
-        One mixture a cell; for "deconvolved", of label distributions in order of falling
+        One mixture per cell; for "deconvolved", of label distributions in order of falling
         prediction.
     source_ : ndarray of str of shape (n_cells,)
         "cell" where a cell has items of its own, else "neighbours" or "pool".
@@ -103,8 +104,11 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     >>> p, calibrator = [[0.5, 0.5]] * 400, hocal.SnapshotCalibrator()
     >>> ambiguous = [[2, 0]] * 100 + [[1, 1]] * 200 + [[0, 2]] * 100
     >>> clear = [[2, 0]] * 200 + [[0, 2]] * 200
-    >>> [round(float(calibrator.fit(p, x).decompose(p, base=2).aleatoric[0]), 1) for x in (ambiguous, clear)]
-    [1.0, 0.0]
+    >>> for counts in (ambiguous, clear):
+    ...     parts = calibrator.fit(p, counts).decompose(p, base=2)
+    ...     print(f"{parts.aleatoric[0]:.1f}")
+    1.0
+    0.0
     """
 
     partition_: Partition
@@ -131,10 +135,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
-        """Calibrate on predictions (n_items, n_classes) and label counts of the same shape, dense or sparse.
+        """Calibrate on predictions (n_items, n_classes) and label counts of the same shape.
 
-        The model must not have been trained on these items. `cells` goes with a
-        PrecomputedPartition.
+        The model must not have been trained on these items. Counts may be dense or sparse; `cells`
+        goes with a PrecomputedPartition.
         """
         p = _check_predictions(probabilities)
         self.partition_ = clone(as_partition(self.partition)).fit_checked(p)
@@ -154,7 +158,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         return self._fit(self.statistics_ + self._count(p, counts, cells))
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
-        """Calibrate from statistics that were gathered elsewhere, with this calibrator's partition."""
+        """Calibrate from statistics gathered elsewhere with this calibrator's partition."""
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
         return self._fit(statistics)
 
@@ -194,9 +198,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         cells: ArrayLike | None = None,
     ) -> Decomposition:
         """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        if isinstance(
-            entropy, Custom
-        ):  # may treat classes differently, so it needs them in their order
+        if isinstance(entropy, Custom):
+            # It may treat classes differently, so it needs them in their order.
             mixtures = self.predict_mixture(probabilities, cells=cells)
         else:
             _, where = self.locate(probabilities, cells)
@@ -229,8 +232,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """Measure calibration on test items, cell by cell; options as in `hocal.calibration_error`.
 
         For "deconvolved" both sides have the classes in order of falling prediction, so that one
-        mixture a cell suffices however many items there are. "empirical" predicts snapshots, of the
-        k of its fit.
+        mixture per cell suffices however many items there are. "empirical" predicts snapshots, of
+        the k of its fit.
         """
         p, where = self.locate(probabilities, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
@@ -264,12 +267,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         )
 
     def _fitted_html(self) -> str:
-        if not hasattr(self, "cell_mixtures_"):
-            return ""
-        parts = decompose(self.cell_mixtures_, panel_size=self.panel_size)
-        return fitted_table(
-            self.statistics_, parts.as_dict(), n_borrowed=int((self.source_ != "cell").sum())
-        )
+        return fitted_html(self)
 
     def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
         checked = check_counts(counts, n_classes=p.shape[1])
@@ -307,9 +305,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self, statistics: CellStatistics
     ) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
         cells, counts, multiplicity = statistics.aligned
-        with threadpool_limits(
-            1, user_api="blas"
-        ):  # threads on matrices this small cost more than they bring
+        # Threads on matrices this small cost more than they bring.
+        with threadpool_limits(1, user_api="blas"):
             fit = deconvolve(
                 counts,
                 cells,
@@ -333,16 +330,26 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             )
 
 
+def fitted_html(calibrator: SnapshotCalibrator) -> str:
+    """Return what a notebook shows of a fitted calibrator; nothing of one that is not."""
+    if not hasattr(calibrator, "cell_mixtures_"):
+        return ""
+    parts = decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size)
+    n_borrowed = int((calibrator.source_ != "cell").sum())
+    return fitted_table(calibrator.statistics_, parts.as_dict(), n_borrowed=n_borrowed)
+
+
 def _check_predictions(probabilities: Any, n_classes: int | None = None) -> Array:
-    """Return one label distribution an item; refuse what is one step away from it with a way out."""
+    """Return one label distribution per item; say the way out where it is one step away."""
     if isinstance(probabilities, Mixtures):
-        raise ValueError(
-            "`probabilities` must be label distributions, got Mixtures. Pass their mean()."
-        )
+        rule = "must be label distributions"
+        raise InputError("probabilities", rule, value="Mixtures", remedy="Pass their mean().")
     if np.ndim(probabilities) == 3:
-        raise ValueError(
-            f"`probabilities` must have shape (n_items, n_classes), got {np.shape(probabilities)}. "
-            "Average the members of an ensemble first, as in probabilities.mean(axis=1)."
+        raise InputError(
+            "probabilities",
+            "must have shape (n_items, n_classes)",
+            value=np.shape(probabilities),
+            remedy="Average the members of an ensemble first, as in probabilities.mean(axis=1).",
         )
     return check_simplex(probabilities, ndim=2, n_classes=n_classes)
 
@@ -374,14 +381,17 @@ def _partition_for(statistics: CellStatistics, partition: Partition) -> Partitio
 
 
 def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
-    """Map mixtures over ranks to mixtures over classes, once for each distinct pair of mixture and ranking."""
+    """Map mixtures over ranks to mixtures over classes, once per pair of mixture and ranking."""
     packed = compress(np.column_stack([mixtures.index, ranking]))
     pairs = np.asarray(packed.unique)
     row, atom, offsets = mixtures.pairs(pairs[:, 0])
     if len(row) * mixtures.n_classes > MAX_NUMBERS:
-        raise ValueError(
-            f"`probabilities` must have fewer distinct rankings in one call, got {len(pairs)} with {len(row)} atoms. "
-            "Predict in batches; decompose, predict_proba and calibration_error need no mixture an item."
+        raise InputError(
+            "probabilities",
+            "must have fewer distinct rankings in one call",
+            value=f"{len(pairs)} with {len(row)} atoms",
+            remedy="Predict in batches; decompose, predict_proba and calibration_error "
+            "need no mixture per item.",
         )
     points = np.empty((len(row), mixtures.n_classes))
     for block in mixtures.blocks(pairs[:, 0]):

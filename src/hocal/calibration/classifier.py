@@ -1,4 +1,4 @@
-"""A scikit-learn meta-estimator: any classifier, calibrated to the labels that several people gave each item."""
+"""A scikit-learn meta-estimator: any classifier, calibrated to several labels per item."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks
 from hocal._base.typing import Array
 from hocal._base.validation import check_counts, check_integer, check_same_length
-from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.calibrator import SnapshotCalibrator, fitted_html
 from hocal.calibration.cross_fitting import (
     Fold,
     Labels,
+    assign_folds,
     check_splits,
-    deal,
     expand,
     frozen_classes,
     holds_counts,
@@ -84,7 +84,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         once; items it never holds out train the model and calibrate nothing. Unused with a frozen
         estimator.
     random_state : int, Generator or None
-        Shuffles the items before they are dealt to a number of folds; None keeps their order.
+        Shuffles the items before they are assigned to a number of folds; None keeps their order.
 
     Attributes
     ----------
@@ -119,7 +119,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     >>> X = rng.normal(size=(500, 1))
     >>> dogs = rng.binomial(5, 1 / (1 + np.exp(-3 * X[:, 0])))  # five people label each picture
     >>> counts = np.column_stack([5 - dogs, dogs])
-    >>> classifier = HigherOrderCalibratedClassifier(method="empirical").fit(X, counts, classes=["cat", "dog"])
+    >>> classifier = HigherOrderCalibratedClassifier(method="empirical")
+    >>> classifier = classifier.fit(X, counts, classes=["cat", "dog"])
     >>> classifier.predict([[-2.0], [2.0]]).tolist()
     ['cat', 'dog']
     >>> parts = classifier.decompose([[0.0], [2.0]])
@@ -158,10 +159,10 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         X : array, sparse matrix or dataframe of shape (n_items, n_features)
             Whatever the estimator takes; its rows are the items.
         y : array or sparse matrix of shape (n_items, n_classes), or (n_items,)
-            Label counts of each item, or one label an item.
+            Label counts of each item, or one label per item.
         classes : array of shape (n_classes,), optional
             The labels that the columns of counts stand for: by default those of a frozen estimator,
-            else the columns' names in a dataframe, else 0, 1, 2, ... With one label an item: all
+            else the columns' names in a dataframe, else 0, 1, 2, ... With one label per item: all
             labels there are, if some may not occur.
         **params : dict
             Passed to the estimator's `fit`, with items selected and repeated like those of X;
@@ -199,7 +200,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return self.calibrator_.predict_proba(raw)
 
     def base_proba(self, X: Any) -> Array:
-        """Return what the estimator itself predicts, uncalibrated, with columns in the order of `classes_`."""
+        """Return what the estimator itself predicts, uncalibrated, in the order of `classes_`."""
         check_is_fitted(self, "calibrator_")
         return proba_by_class(self.estimator_, X, self.classes_)
 
@@ -226,7 +227,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return self.calibrator_.decompose(raw, entropy, base=base, kind=kind)
 
     def predict_set(self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms") -> PredictionSets:
-        """Return a set of label distributions with the given mass for each item, as in `hocal.predict_set`."""
+        """Return a set of label distributions for each item, as in `hocal.predict_set`."""
         raw = self.base_proba(X)
         return self.calibrator_.predict_set(raw, coverage=coverage, shape=shape)
 
@@ -242,7 +243,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return replace(certificate, assumptions=(*certificate.assumptions, _CROSS_FITTED))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy; for label counts, the share of labels that equal the item's prediction."""
+        """Return the accuracy; for label counts, the share of labels that equal the prediction."""
         if not holds_counts(y):
             return float(super().score(X, y, sample_weight))
         predicted = self.predict_proba(X).argmax(axis=1)
@@ -264,7 +265,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return np.asarray(self.estimator_.feature_names_in_)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return where metadata given to `fit` goes: to the estimator's `fit` and the splitter's `split`."""
+        """Return where metadata goes: to the estimator's `fit` and the splitter's `split`."""
         router = MetadataRouter(owner=self).add_self_request(self)
         router.add(
             estimator=self._base_estimator(),
@@ -302,14 +303,15 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
                 "partition",
                 "must compute cells from predictions",
                 value=repr(self.partition),
-                remedy="Use SnapshotCalibrator, which takes cells=, on the classifier's predictions.",
+                remedy="Use SnapshotCalibrator, which takes cells=, "
+                "on the classifier's predictions.",
             )
         return SnapshotCalibrator(
             self.partition, method=self.method, k=self.k, panel_size=self.panel_size
         )
 
     def _fitted_html(self) -> str:
-        return self.calibrator_._fitted_html() if hasattr(self, "calibrator_") else ""
+        return fitted_html(self.calibrator_) if hasattr(self, "calibrator_") else ""
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the parameters of the estimator's `fit` and of the splitter's `split`."""
@@ -330,12 +332,13 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
                 "cv",
                 "must be a number of folds, a splitter or pairs of (train, test) items",
                 value=repr(cv),
-                remedy="Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator.",
+                remedy="Wrap an estimator that is trained already in "
+                "sklearn.frozen.FrozenEstimator.",
             )
         if isinstance(cv, Integral):
             n_folds = check_integer(
                 cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item."
             )
-            cv = PredefinedSplit(deal(most, n_folds, self.random_state))
+            cv = PredefinedSplit(assign_folds(most, n_folds, self.random_state))
         folds = check_cv(cv).split(X, labels.classes[most], **options)
         return check_splits([(items[train], items[test]) for train, test in folds], len(items))

@@ -1,4 +1,4 @@
-"""Save and load calibrators in one safetensors file: arrays and JSON, nothing that could run code."""
+"""Save and load calibrators in one safetensors file: arrays and JSON, nothing that runs code."""
 
 from __future__ import annotations
 
@@ -338,7 +338,8 @@ def _read(path: Path) -> tuple[dict[str, str], Tensors]:
         raise FileNotFoundError(f"No calibrator at {path}.")
     try:
         with safe_open(path, framework="numpy") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = list(file.keys())
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise InputError(
             "path",

@@ -1,4 +1,4 @@
-"""The partitions of hocal: cells by top label, by level, by centre, by a function, or given with the data.
+"""The partitions of hocal: by top label, level set, centre or function, or given with the data.
 
 Guarantees hold for partitions that were fixed without the calibration labels; a partition only ever
 sees predictions. `hocal.cells.protocol` says how to write one.
@@ -274,7 +274,7 @@ class CallablePartition(Partition, name="CallablePartition"):
         n_cells = int(cells.max()) + 1 if self.n_cells is None else self.n_cells
         return n_cells, CellLayout.unordered(n_cells)
 
-    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002 - cells are declared
+    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002
         n_cells = check_integer(self.n_cells, "n_cells", minimum=1)
         return n_cells, CellLayout.unordered(n_cells)
 

@@ -1,16 +1,16 @@
-"""What a partition says about itself, so that one that a user writes works wherever one of hocal does.
+"""What a partition says about itself, so that one of your own works wherever one of hocal does.
 
 A partition sorts items into cells by what a model predicts for them, never by their labels: the
 guarantees rest on that. A class that derives from `Partition` answers up to six questions:
 
-=================================  ================================================================
-does it learn from predictions     `_learn` if it does, `_lay_out` if the number of classes is enough
-in which cell is an item           `_locate`
-does the cell come with the data   `takes_cells`
-what is cell c called              `describe`
-can an engine find the cell        `_locate_in_engine`
-what must a file remember          `state` and `restore`
-=================================  ================================================================
+================================  =========================================================
+does it learn from predictions    `_learn` if so, `_lay_out` if the number of classes will do
+in which cell is an item          `_locate`
+does the cell come with the data  `takes_cells`
+what is cell c called             `describe`
+can an engine find the cell       `_locate_in_engine`
+what must a file remember         `state` and `restore`
+================================  =========================================================
 
 The first two must be answered, all others have an answer that is always right.
 """
@@ -61,7 +61,7 @@ class CellLayout(NamedTuple):
 
 
 class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base of all partitions: validates, remembers the number of classes, and asks the class that derives from it.
+    """Base of all partitions: validates, and asks the class that derives from it.
 
     A class that derives from it is known to `hocal.load` by the module and the name it was defined
     under, as in ``"lab.cells:TopTwoPartition"``, or by a name of its own choice that survives a
@@ -114,7 +114,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         _register(cls, name or f"{cls.__module__}:{cls.__qualname__}")
         own = vars(cls)
         if "_locate" in own or "assign" in own:
-            # Other items share a cell now, so what the parent said about its cells is not inherited.
+            # Other items share a cell now: what the parent said about its cells is not inherited.
             for inherited in ("_locate_in_engine", "describe"):
                 if inherited not in own:
                     setattr(cls, inherited, getattr(Partition, inherited))
@@ -130,7 +130,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return Partition.fit_checked(self, check_simplex(probabilities, ndim=2))
 
     def fit_classes(self, n_classes: int) -> Self:
-        """Lay out the cells from the number of classes alone; refused by a partition that learns from predictions."""
+        """Lay out the cells from the number of classes alone, unless it learns from predictions."""
         if self.learns_from_predictions:
             raise InputError(
                 "partition",
@@ -143,7 +143,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return self
 
     def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Index:
-        """Return the cell number of each item, from 0 to n_cells_ - 1; `cells` where they come with the data."""
+        """Return the cell number of each item, from 0; `cells` where they come with the data."""
         check_is_fitted(self, "n_cells_")
         p = check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)
         return Partition.assign_checked(self, p, cells)
@@ -173,7 +173,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     @property
     def learns_from_predictions(self) -> bool:
-        """Whether the cells depend on the predictions given to `fit`, not only on the number of classes."""
+        """Whether the cells depend on the predictions given to `fit`, beyond their classes."""
         kind = type(self)
         return kind._learn is not Partition._learn or kind.fit is not Partition.fit
 
@@ -183,7 +183,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return hasattr(self, "n_cells_")
 
     def locate_in_engine(self, frame: Frame, columns: Sequence[str]) -> Frame:
-        """Add the column `cell` to a narwhals frame whose `columns` hold the predictions, float64."""
+        """Add the column `cell` to a narwhals frame with the predictions in `columns`, float64."""
         return self._locate_in_engine(frame, columns)
 
     @property
@@ -194,7 +194,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     # What a class that derives from this one says about itself.
 
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
-        """Return the number of cells and their layout; keep what was learned in attributes that end with "_"."""
+        """Return the number of cells and their layout; remember more in attributes named x_."""
         return self._lay_out(p.shape[1])
 
     def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:
@@ -208,19 +208,19 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         raise NotImplementedError(f"{type(self).__name__} must have _locate(p).")
 
     def _locate_in_engine(self, frame: Frame, columns: Sequence[str]) -> Frame:
-        """Return a narwhals frame with the column `cell` added: the very numbers that `_locate` gives.
+        """Return a narwhals frame with the column `cell` added: the very numbers of `_locate`.
 
         `columns` name the probabilities of the classes, float64. Other columns that are added on
         the way do no harm.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot compute cells inside an engine.")
 
-    def describe(self, cell: int, class_names: Sequence[str]) -> str:  # noqa: ARG002 - others use them
+    def describe(self, cell: int, class_names: Sequence[str]) -> str:  # noqa: ARG002
         """Say in a few words which predictions a cell holds."""
         return f"cell {cell}"
 
     def state(self) -> dict[str, Any]:
-        """Return what was learned, by name: arrays, numbers, text, and lists and dictionaries of these.
+        """Return what was learned, by name: arrays, and whatever JSON can hold.
 
         By default every attribute that is neither a parameter nor part of the shape.
         """
@@ -239,7 +239,7 @@ def known_partitions() -> list[str]:
 
 
 def find_partition(name: str, *, module: str = "", where: str = "") -> type[Partition]:
-    """Return the class of partitions with a name; a class is known once its module has been imported.
+    """Return the class of partitions with a name, known once its module has been imported.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def find_partition(name: str, *, module: str = "", where: str = "") -> type[Part
 
 
 def _register(cls: type[Partition], name: str) -> None:
-    """Remember a class by name; one that is defined again, as in a notebook, takes the place of the old one."""
+    """Remember a class by name; one that is defined again, as in a notebook, replaces the old."""
     before = _KNOWN.get(name, cls)
     if (before.__module__, before.__qualname__) != (cls.__module__, cls.__qualname__):
         raise InputError(
