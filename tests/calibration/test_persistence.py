@@ -16,7 +16,7 @@ COUNTS = GENERATOR.multinomial(4, PREDICTIONS)
 
 
 def fitted(**options: object) -> hocal.SnapshotCalibrator:
-    return hocal.SnapshotCalibrator(**{"method": "empirical", **options}).fit(PREDICTIONS, COUNTS)  # type: ignore[arg-type]
+    return hocal.SnapshotCalibrator(**{"method": "empirical", **options}).fit(PREDICTIONS, COUNTS)
 
 
 @pytest.mark.parametrize(
