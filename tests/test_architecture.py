@@ -27,7 +27,7 @@ ROOMS: dict[str, list[str]] = {
         "moments",
         "sets",
     ],
-    "cells": ["partitions", "statistics"],
+    "cells": ["protocol", "partitions", "statistics"],
     "annotations": [
         "tables",
         "judgements",

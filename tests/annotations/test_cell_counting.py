@@ -180,7 +180,8 @@ def test_spark_finds_the_statistics_of_arrays(
 
     found = cell_statistics(
         labels, predictions, item="id", label="choice", partition=partition,
-        classes=[f"ü{j}" for j in range(n_classes)], probability_columns=[f"p{j}" for j in range(n_classes)],
+        classes=[f"ü{j}" for j in range(n_classes)],
+        probability_columns=[f"p{j}" for j in range(n_classes)],
     )  # fmt: skip
 
     assert same(found, reference(p, counts, partition))
@@ -193,8 +194,8 @@ def test_float32_probabilities_are_widened_first() -> None:
     names = [f"p{j}" for j in range(4)]
 
     found = cell_statistics(
-        pl.DataFrame(labels), narrow, item="id", label="choice", classes=[f"ü{j}" for j in range(4)],
-        probability_columns=names,
+        pl.DataFrame(labels), narrow, item="id", label="choice",
+        classes=[f"ü{j}" for j in range(4)], probability_columns=names,
     )  # fmt: skip
 
     assert same(found, reference(p.astype(np.float32), counts, hocal.TopLabelPartition()))
@@ -231,8 +232,9 @@ def test_any_fitted_partition_works_with_stored_cells() -> None:
     cells = partition.assign(p)
 
     found = cell_statistics(
-        pd.DataFrame(labels), pd.DataFrame(predictions | {"cell": cells[predictions["id"]]}), item="id", label="choice",
-        partition=partition, cell="cell", classes=["ü0", "ü1", "ü2"], probability_columns=["p0", "p1", "p2"],
+        pd.DataFrame(labels), pd.DataFrame(predictions | {"cell": cells[predictions["id"]]}),
+        item="id", label="choice", partition=partition, cell="cell",
+        classes=["ü0", "ü1", "ü2"], probability_columns=["p0", "p1", "p2"],
     )  # fmt: skip
 
     assert same(found, reference(p, counts, partition))
@@ -385,7 +387,7 @@ PROBLEMS: dict[str, tuple[Columns, Columns, dict[str, Any], str]] = {
         {},
         {"id": ["3", "1", "2"]},
         {},
-        r"'id' must have the same type in both tables, got Int64 and String",
+        r"`item` must name a column of the same type in both tables, got Int64 and String for 'id'",
     ),
     "bad cell": (
         {},
@@ -425,7 +427,7 @@ def test_problem_is_named(engine: str, problem: str) -> None:
         ),
         (
             {"partition": hocal.TopLabelPartition().fit([[0.5, 0.5]])},
-            "fitted for 2 classes, but `classes` has 3",
+            "must be fitted for the 3 classes of `classes`, got 2",
         ),
         ({"missing": "keep"}, "`missing` must be one of 'error', 'drop', got 'keep'"),
         ({"unlabelled": "keep"}, "`unlabelled` must be one of 'error', 'drop', got 'keep'"),

@@ -64,7 +64,7 @@ def convert(request: pytest.FixtureRequest) -> Any:
 
 @st.composite
 def judgements(draw: st.DrawFn) -> tuple[dict[str, list[Any]], dict[str, pa.DataType]]:
-    """Draw a long table with gaps, repeats and unknown labels, items and labels of several types."""
+    """Draw a long table with gaps, repeats and unrecognised labels, of several types."""
     n = draw(st.integers(1, 25))
     item = draw(st.sampled_from([st.integers(-3, 5), texts]))
     label = draw(st.sampled_from([st.integers(0, 3), texts, st.booleans()]))
@@ -314,7 +314,7 @@ def test_large_item_numbers_keep_every_digit(convert: Any) -> None:
         pd.DataFrame(CATEGORIES, dtype="category"),
         pl.DataFrame(CATEGORIES, schema_overrides={"label": pl.Categorical}),
         pl.DataFrame(CATEGORIES, schema_overrides={"label": pl.Enum(["a", "b"])}),
-        pa.table({name: pa.array(values).dictionary_encode() for name, values in CATEGORIES.items()}),
+        pa.table({name: pa.array(x).dictionary_encode() for name, x in CATEGORIES.items()}),
     ],
     ids=["pandas", "polars", "polars enum", "arrow"],
 )  # fmt: skip
@@ -422,7 +422,8 @@ PROBLEMS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
     "missing label": (
         {"item": ["a", "b", "c"], "label": ["x", None, "y"]},
         {},
-        r"'label' of `table` must have a value in each row, got none in 1 of 3 rows \(item 'b'\)\. .*missing=\"drop\"",
+        r"'label' of `table` must have a value in each row, got none in 1 of 3 rows "
+        r"\(item 'b'\)\. .*missing=\"drop\"",
     ),
     "NaN": (
         {"item": ["a", "b", "c"], "label": [1.0, float("nan"), 2.0]},
@@ -442,12 +443,14 @@ PROBLEMS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
     "unknown label": (
         {"item": [1, 2, 3, 4, 5, 6], "label": ["x", "y", "q", "q", "q", "q"]},
         {"classes": ["x", "y"]},
-        r"one of the classes 'x', 'y', got 'q' in 4 rows \(item 3, 4, 5, \.\.\.\)\. .*unknown=\"drop\"",
+        r"one of the classes 'x', 'y', got 'q' in 4 rows \(item 3, 4, 5, \.\.\.\)\. "
+        r".*unknown=\"drop\"",
     ),
     "repeat": (
         {"item": [1, 1, 2], "label": ["x", "y", "x"], "worker": ["w", "w", "w"]},
         {"annotator": "worker"},
-        r"one label for each item and annotator, got several for 1 pair: item 1 by 'w'\. .*duplicates=\"keep\"",
+        r"one label for each item and annotator, got several for 1 pair: item 1 by 'w'\. "
+        r".*duplicates=\"keep\"",
     ),
     "nothing left": (
         {"item": ["a", "a", "b"], "label": ["x", "y", "q"]},

@@ -1,4 +1,4 @@
-"""The check of annotations: closed forms, slow references, every engine, and what it refuses or cannot tell."""
+"""The check of annotations: closed forms, slow references, every engine, and refusals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(table: Any, **options: Any) -> AnnotationCheck:
 
 
 def matrix(labels: list[str]) -> list[Row]:
-    """Return judgements of a panel: a string an item, a letter an annotator, a dot for no judgement."""
+    """Return judgements of a panel: one string per item, a letter for each annotator."""
     return [
         (i, a, letter)
         for i, row in enumerate(labels)
@@ -73,7 +73,7 @@ def judgements(draw: st.DrawFn) -> list[Row]:
 
 
 def test_an_odd_one_out_on_five_items_has_a_p_value_of_four_over_three_to_the_fifth() -> None:
-    """Each item has labels (yes, no, no); the chance to hold all five yes is 3^-5, times two sides and two counts."""
+    """The chance to hold all five yes of (yes, no, no) is 3^-5, times two sides and two counts."""
     effects = check(frame(matrix(["ynn"] * 5))).annotators
 
     assert effects.p_value[0] == pytest.approx(4 / 3**5)
@@ -96,7 +96,7 @@ def test_an_odd_one_out_uses_a_class_on_all_items_that_others_never_use() -> Non
 
 
 def reference_p_values(rows: list[Row]) -> dict[Any, float]:
-    """Deal each item's labels to an annotator in every possible way and count the deals as extreme as theirs."""
+    """Give an annotator every possible choice of labels and count those as extreme as theirs."""
     labels = defaultdict(list)
     for item, _, label in rows:
         labels[item].append(label)
@@ -180,7 +180,7 @@ def test_expected_agreement_is_the_average_over_all_deals(dealt: list[Annotation
 
 
 def test_drift_ratio_is_one_on_average_over_all_orders_in_time() -> None:
-    """One annotator's four judgements in all 24 orders; the others judged once and say nothing about drift."""
+    """One annotator's four judgements in all 24 orders; the others judged once."""
     rows = [(i, "x", label) for i, label in enumerate("aabc")] + [
         (i, f"y{i}", "d") for i in range(4)
     ]
@@ -194,7 +194,7 @@ def test_drift_ratio_is_one_on_average_over_all_orders_in_time() -> None:
 
 
 def reference_design_effect(rows: list[str]) -> float:
-    """Leave out each annotator of each item in turn, and multiply the changes over pairs of items."""
+    """Leave out each annotator of each item in turn; multiply the changes over pairs of items."""
     changes: dict[int, list[float]] = defaultdict(list)
     values = [disagreement([x for x in row if x != "."]) for row in rows]
     for row, value in zip(rows, values, strict=True):
@@ -267,7 +267,7 @@ def test_saddlepoint_tails_are_certain_at_the_ends() -> None:
 
 
 def test_the_saddlepoint_tail_at_the_mean_is_one_half() -> None:
-    """Of 301 fair coins, at least 151 are heads with probability 1/2; the general formula is 0 / 0 there."""
+    """Of 301 fair coins, at least 151 are heads with probability 1/2; the formula has 0 / 0."""
     tails = poisson_binomial_tails(
         np.full(301, 0.5), np.zeros(301, dtype=np.int64), np.array([151])
     )
@@ -419,7 +419,7 @@ def test_repeated_judgements_are_counted_and_compared_with_themselves() -> None:
 
 
 def test_the_earliest_of_repeated_judgements_is_kept() -> None:
-    """Whichever row comes first in the table; with both labels b, the other item would say nothing."""
+    """Whichever row comes first; with both labels b, the other item would say nothing."""
     rows = [(0, "x", "b"), (0, "x", "a"), (0, "y", "b"), (1, "x", "a"), (1, "y", "a")]
     result = check(frame(rows, time=[2, 1, 3, 4, 5]), time="time")
 
@@ -539,7 +539,7 @@ def test_an_annotator_who_always_differs_in_the_same_way_does_not_drift() -> Non
 
 
 def planted(n_items: int = 200) -> pd.DataFrame:
-    """Six annotators on every item; the first one never looks, and the last two copy who came before."""
+    """Six annotators on every item; the first never looks, the last two copy who came before."""
     generator = np.random.default_rng(3)
     labels = np.where(
         generator.random((n_items, 6)) < generator.beta(1, 1, (n_items, 1)), "cat", "dog"
@@ -637,7 +637,7 @@ def crowd(name: str) -> AnnotationCheck:
 
 
 def test_two_workers_of_the_weather_crowd_gave_one_label_nearly_always() -> None:
-    """They chose class 2 on 106 of 107 and 61 of 64 items; the five repeats in the file agree with themselves."""
+    """They chose class 2 on 106 of 107 and 61 of 64 items; the five repeats agree."""
     result = crowd("CF_amt.csv")
     found = np.argsort(result.annotators.p_value)[:2]
 

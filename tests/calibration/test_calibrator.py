@@ -1,6 +1,8 @@
 """The calibrator: both methods, backing off, mapping back to classes, refusals."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hocal
+from hocal._base import validation
 from hocal.calibration.empirical import borrow
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics
@@ -34,7 +37,7 @@ COUNTS = draw_labels(TRUTH, 4, random_state=2)
 
 
 def calibrated(method: str, counts: Any = COUNTS, **options: Any) -> hocal.SnapshotCalibrator:
-    return hocal.SnapshotCalibrator(method=method, **options).fit(PREDICTIONS, counts)  # type: ignore[arg-type]
+    return hocal.SnapshotCalibrator(method=method, **options).fit(PREDICTIONS, counts)
 
 
 # What both methods do
@@ -89,7 +92,7 @@ def test_splitting_the_data_any_way_gives_a_bit_identical_model(method: str) -> 
 def test_statistics_gathered_elsewhere_give_the_same_model(method: str) -> None:
     whole = calibrated(method)
 
-    elsewhere = hocal.SnapshotCalibrator(method=method).fit_statistics(whole.statistics_)  # type: ignore[arg-type]
+    elsewhere = hocal.SnapshotCalibrator(method=method).fit_statistics(whole.statistics_)
 
     assert (elsewhere.predict_proba(PREDICTIONS) == whole.predict_proba(PREDICTIONS)).all()
 
@@ -106,7 +109,7 @@ def test_sparse_counts_give_the_same_numbers(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_relabelling_the_classes_relabels_the_predictions(method: str) -> None:
     order = [2, 0, 1]
-    moved = hocal.SnapshotCalibrator(method=method).fit(PREDICTIONS[:, order], COUNTS[:, order])  # type: ignore[arg-type]
+    moved = hocal.SnapshotCalibrator(method=method).fit(PREDICTIONS[:, order], COUNTS[:, order])
 
     np.testing.assert_allclose(
         moved.predict_proba(PREDICTIONS[:, order]),
@@ -128,7 +131,7 @@ def test_every_cell_has_a_mixture_and_says_where_it_comes_from(method: str) -> N
 @pytest.mark.parametrize("method", METHODS)
 def test_precomputed_cells_are_used(method: str) -> None:
     cells = np.arange(800) % 4
-    calibrator = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(4), method=method)  # type: ignore[arg-type]
+    calibrator = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(4), method=method)
     calibrator.fit(PREDICTIONS, COUNTS, cells=cells)
 
     parts = calibrator.decompose(PREDICTIONS[:8], cells=cells[:8])
@@ -209,10 +212,10 @@ def test_certifying_before_fitting_is_refused() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_calibrator_that_fits_its_world_is_not_refuted_by_fresh_labels(method: str) -> None:
-    """Calibrated and tested on 6,000 items each; few labels, so that both methods describe snapshots of two."""
+    """Calibrated and tested on 6,000 items each; few labels: both methods see snapshots of two."""
     p, truth = ambiguous_world(12_000, seed=8)
     counts = draw_labels(truth, 2, random_state=9)
-    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(5), method=method)  # type: ignore[arg-type]
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(5), method=method)
 
     error = calibrator.fit(p[:6000], counts[:6000]).calibration_error(
         p[6000:], counts[6000:], random_state=0
@@ -302,7 +305,7 @@ def test_deconvolution_is_nearer_to_the_truth_than_the_histogram() -> None:
 
     errors = [
         hocal.aleatoric_error(
-            hocal.SnapshotCalibrator(method=method).fit(p, counts).decompose(p),  # type: ignore[arg-type]
+            hocal.SnapshotCalibrator(method=method).fit(p, counts).decompose(p),
             cells=cells,
             label_distributions=truth,
         )
@@ -313,11 +316,11 @@ def test_deconvolution_is_nearer_to_the_truth_than_the_histogram() -> None:
 
 
 def test_held_out_labels_are_at_least_as_likely_as_under_the_histogram() -> None:
-    """Where the histogram has not seen a snapshot it says impossible; those count as a chance of exp(-20)."""
+    """A snapshot that the histogram has not seen counts as a chance of exp(-20), not 0."""
     fit, test = np.arange(800) < 400, np.arange(800) >= 400
     scores = []
     for method in METHODS:
-        calibrator = hocal.SnapshotCalibrator(method=method).fit(PREDICTIONS[fit], COUNTS[fit])  # type: ignore[arg-type]
+        calibrator = hocal.SnapshotCalibrator(method=method).fit(PREDICTIONS[fit], COUNTS[fit])
         scores.append(
             np.maximum(
                 calibrator.predict_mixture(PREDICTIONS[test]).log_likelihood(COUNTS[test]), -20
@@ -450,7 +453,7 @@ def test_too_many_rankings_in_one_call_are_refused(monkeypatch: pytest.MonkeyPat
 def test_errors_on_cifar10h_are_those_of_the_stored_experiment(
     k: int, papers: float, ours: float
 ) -> None:
-    """Three of the resamplings of experiments/label_efficiency.py, with some room for their noise."""
+    """Three resamplings of experiments/label_efficiency.py, with some room for their noise."""
     folder = Path(os.environ["HOCAL_DATA"]) / "cifar10h"
     counts = np.load(folder / "cifar10h-counts.npy")
     with np.load(folder / "cifar10-test-softmax.npz") as file:
@@ -461,7 +464,7 @@ def test_errors_on_cifar10h_are_those_of_the_stored_experiment(
         fit, test = np.array_split(generator.permutation(len(p)), 2)
         labels = draw_snapshots(counts[fit], k, replace=True, random_state=generator)
         for method in ("empirical", "deconvolved"):
-            calibrator = hocal.SnapshotCalibrator(method=method).fit(p[fit], labels)  # type: ignore[arg-type]
+            calibrator = hocal.SnapshotCalibrator(method=method).fit(p[fit], labels)
             cells = calibrator.partition_.assign(p[test])
             errors.append(
                 hocal.aleatoric_error(calibrator.decompose(p[test]), counts[test], cells=cells)
@@ -497,3 +500,45 @@ def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         hocal.SnapshotCalibrator().fit(probabilities, [[1, 1]] * 3)
+
+
+def count_checks(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> list[int]:
+    """Return how often the predictions and the labels that were given are checked, anywhere."""
+    calls = {"check_simplex": 0, "check_counts": 0}
+    for name in calls:
+        check = getattr(validation, name)
+
+        def counted(
+            values: Any, *rest: Any, _name: str = name, _check: Any = check, **o: Any
+        ) -> Any:
+            calls[_name] += any(np.shares_memory(values, given) for given in (PREDICTIONS, COUNTS))
+            return _check(values, *rest, **o)
+
+        for module in list(sys.modules.values()):
+            if module.__name__.startswith("hocal.") and hasattr(module, name):
+                monkeypatch.setattr(module, name, counted)
+    work()
+    return list(calls.values())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_checks_predictions_and_labels_once(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = count_checks(monkeypatch, lambda: calibrated(method))
+
+    assert checks == [1, 1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "predict", ["predict_proba", "predict_mixture", "predict_set", "decompose"]
+)
+def test_a_prediction_checks_predictions_once(
+    method: str, predict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calibrator = calibrated(method)
+
+    checks = count_checks(monkeypatch, lambda: getattr(calibrator, predict)(PREDICTIONS))
+
+    assert checks == [1, 0]

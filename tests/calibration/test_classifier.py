@@ -63,8 +63,8 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         return {}
     return {
         "check_classifiers_one_label_sample_weights": (
-            "sample weights train the estimator and do not weigh the calibration, where items are counted, so labels "
-            "of items with weight 0 are still predicted"
+            "sample weights train the estimator and do not weigh the calibration, where items are "
+            "counted, so labels of items with weight 0 are still predicted"
         )
     }
 
@@ -95,7 +95,7 @@ def test_defaults_are_those_of_the_calibrator() -> None:
 
 
 def test_a_memoriser_does_not_look_calibrated_on_the_items_it_has_seen() -> None:
-    """Its own training items would be predicted without error; items held out show that it knows nothing."""
+    """It would predict its training items without error; held-out items show it knows nothing."""
     fitted = classifier(memoriser()).fit(X, NOISE)
 
     assert np.abs(fitted.predict_proba(X) - 0.5).max() < 0.15
@@ -294,7 +294,7 @@ def test_two_classes_have_two_columns() -> None:
 
 
 def test_a_class_absent_from_a_folds_training_part_keeps_its_column() -> None:
-    """The only item of class 2 is held out once, and that fold's model has never heard of the class."""
+    """The only item of class 2 is held out once, and that fold's model has never seen the class."""
     labels = np.where(np.arange(len(X)) == 17, 2, (X[:, 0] > 0).astype(int))
     fitted = classifier(partition=lambda p: np.zeros(len(p), dtype=int)).fit(X, labels)
 

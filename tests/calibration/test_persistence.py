@@ -16,7 +16,7 @@ COUNTS = GENERATOR.multinomial(4, PREDICTIONS)
 
 
 def fitted(**options: object) -> hocal.SnapshotCalibrator:
-    return hocal.SnapshotCalibrator(**{"method": "empirical", **options}).fit(PREDICTIONS, COUNTS)  # type: ignore[arg-type]
+    return hocal.SnapshotCalibrator(**{"method": "empirical", **options}).fit(PREDICTIONS, COUNTS)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,10 @@ def test_an_unfitted_calibrator_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_callable_partition_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`calibrator` must have a partition of hocal"):
+    with pytest.raises(
+        ValueError,
+        match=r"must have a partition of numbers, .* as `function` of a CallablePartition",
+    ):
         hocal.save(fitted(partition=lambda p: p.argmax(axis=1)), tmp_path / "model.hocal")
 
 

@@ -26,7 +26,7 @@ def test_confidence_of_one_belongs_to_the_last_slice() -> None:
 
 
 def test_ten_slices_of_ten_classes_leave_the_lowest_slice_empty() -> None:
-    """Erratum E13: the top of ten probabilities is at least a tenth, so at most 90 of 100 cells fill."""
+    """Erratum E13: the top of ten probabilities is at least 0.1, so at most 90 cells fill."""
     p = np.random.default_rng(0).dirichlet(np.ones(10), size=20_000)
 
     cells = hocal.TopLabelPartition(n_slices=10).fit(p).assign(p)

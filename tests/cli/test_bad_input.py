@@ -95,7 +95,8 @@ OPTIONS = {
     ),
     "partition": (
         "--partition random",
-        "`--partition` must be one of top-label, uniform, got 'random'.",
+        "`--partition` must be one of hocal, such as top-label or uniform, or one that --import brought, "
+        "got 'random'.",
     ),
     "cells": ("--n-cells 3", "`--cell` and `--n-cells` must be given together."),
     "slices": ("--n-slices 0", "`n_slices` must be an integer of at least 1, got 0."),

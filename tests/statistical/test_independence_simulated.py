@@ -1,4 +1,4 @@
-"""The check of annotations is right on simulated panels: silent where labels are independent, loud where not."""
+"""The check of annotations on simulated panels: silent if labels are independent, loud if not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def assign(
     *,
     even: bool,
 ) -> pl.DataFrame:
-    """Draw who judges which item: ragged sizes and, unless even, a few annotators who judge much more than others."""
+    """Draw who judges which item: ragged sizes and, unless even, a few much busier annotators."""
     activity = generator.pareto(1.5, n_annotators) + 0.2
     keys = (not even) * np.log(activity) + generator.gumbel(size=(n_items, n_annotators))
     ranks = np.argsort(np.argsort(-keys, axis=1), axis=1)
@@ -115,7 +115,7 @@ def test_overall_p_values_are_valid_without_effects(
 def test_overall_p_values_are_uniform_without_effects(
     name: str, null_checks: list[AnnotationCheck]
 ) -> None:
-    """Agreement is left out: doubling the smaller tail of a coarse statistic makes it conservative."""
+    """Agreement is left out: twice the smaller tail of a coarse statistic is conservative."""
     p_values = np.array([overall_p_values(result)[name] for result in null_checks])
 
     assert np.mean(p_values) == pytest.approx(0.505, abs=3.5 * np.sqrt(1 / 12 / N_WORLDS))
@@ -167,7 +167,7 @@ def careless(table: pl.DataFrame, probabilities: Array) -> Array:
 def test_most_planted_annotators_are_found_and_hardly_anybody_else(
     effect: Any, n_items: int
 ) -> None:
-    """A bias shows in 50 judgements; not looking shows in 100 (power .89), hardly in 50 (.4); five labels an item."""
+    """A bias shows in 50 judgements; not looking shows in 100 (power .89), hardly in 50 (.4)."""
     tables = (panel(seed, tilt=effect, **(PANEL | {"n_items": n_items})) for seed in range(20))
     found = np.array([check(table).annotators.p_value_holm <= 0.05 for table in tables])
 
@@ -248,7 +248,7 @@ def test_a_task_that_changes_shifts_labels_from_early_to_late() -> None:
 
 
 def test_annotators_who_change_with_time_are_found() -> None:
-    """Annotators 0 to 4 start to overuse class 2 half-way; those with a constant bias do not drift."""
+    """Annotators 0 to 4 start to overuse class 2 half-way; a constant bias is no drift."""
 
     def tilt(table: pl.DataFrame, probabilities: Array) -> Array:
         who, time = table["annotator"].to_numpy(), table["time"].to_numpy()
@@ -266,7 +266,7 @@ def test_annotators_who_change_with_time_are_found() -> None:
 def simulate_design_effect(
     seed: int, n_annotators: int, size: int, *, carelessness: float, even: bool
 ) -> DesignEffect:
-    """Draw 300 items anew and annotators anew, each with an own share of judgements made without looking."""
+    """Draw 300 items and annotators anew, each with a share of judgements made without looking."""
     generator = np.random.default_rng(seed)
     table = assign(generator, 300, n_annotators, (size,), even=even)
     item, annotator = table["item"].to_numpy(), table["annotator"].to_numpy()
@@ -296,7 +296,7 @@ def simulate_design_effect(
 def test_the_design_effect_is_the_true_ratio_of_variances(
     n_annotators: int, size: int, carelessness: float, even: bool
 ) -> None:
-    """Variance of mean disagreement over 500 panels, over that of independent items; known to about 6%."""
+    """Variance of mean disagreement over 500 panels, relative to independent items; within 6%."""
     results = [
         simulate_design_effect(seed, n_annotators, size, carelessness=carelessness, even=even)
         for seed in range(500)

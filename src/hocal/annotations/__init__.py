@@ -1,4 +1,4 @@
-"""Tables of judgements, of any tool or engine, to counts; and whether judgements are independent."""
+"""Tables of judgements, of any tool or engine, to counts; and are judgements independent."""
 
 from hocal.annotations.cell_counting import cell_statistics
 from hocal.annotations.counting import LabelCounts, count_labels

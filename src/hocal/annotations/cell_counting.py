@@ -1,4 +1,4 @@
-"""Cell statistics of labels and predictions that stay in their engine; only the histograms leave it."""
+"""Cell statistics of labels and predictions that stay in their engine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
@@ -29,13 +30,8 @@ from hocal.annotations.tables import (
     quote,
     with_one_key,
 )
-from hocal.cells.partitions import (
-    Partition,
-    PrecomputedPartition,
-    TopLabelPartition,
-    UniformPartition,
-    as_partition,
-)
+from hocal.cells.partitions import as_partition
+from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics, Histogram
 
 __all__ = ["cell_statistics"]
@@ -45,7 +41,7 @@ _WORD_BITS = 52  # a float64 holds integers below 2**53 exactly, and every engin
 
 
 class _Packing(NamedTuple):
-    """How a vector of small integers is written as a few numbers: each entry has its bits in one of them."""
+    """How a vector of small integers is written as a few numbers, each entry in its own bits."""
 
     length: int
     bits: int
@@ -110,9 +106,9 @@ def cell_statistics(
     Parameters
     ----------
     labels : dataframe
-        A row a judgement, as in `count_labels`.
+        One row per judgement, as in `count_labels`.
     probabilities : dataframe
-        A row an item, with its predicted probabilities; held by the same engine.
+        One row per item, with its predicted probabilities; held by the same engine.
     item : str
         Column that tells the items apart, in both tables.
     label : str or sequence of str
@@ -122,8 +118,8 @@ def cell_statistics(
     probability_columns : sequence of str
         Column with the probability of each class.
     partition : Partition, optional
-        A TopLabelPartition (the default) or UniformPartition. Any other fitted partition needs
-        `cell`.
+        One whose cells an engine can compute, such as TopLabelPartition (the default) or
+        UniformPartition. Any other fitted partition needs `cell`.
     annotator : str, optional
         Column that tells who judged, to find repeated judgements.
     cell : str, optional
@@ -149,17 +145,22 @@ def cell_statistics(
     >>> predictions = pd.DataFrame({"image": [1, 2], "cat": [0.9, 0.2], "dog": [0.1, 0.8]})
     >>> classes = ["cat", "dog"]
     >>> cell_statistics(
-    ...     labels, predictions, item="image", label="choice", classes=classes, probability_columns=classes
+    ...     labels,
+    ...     predictions,
+    ...     item="image",
+    ...     label="choice",
+    ...     classes=classes,
+    ...     probability_columns=classes,
     ... )
     CellStatistics(2 items, 3 labels, 2 of 20 cells filled, 2 classes)
     """
-    rules = {
+    dropping = {
         "missing": missing,
         "unknown": unknown,
         "unlabelled": unlabelled,
         "unpredicted": unpredicted,
     }
-    for name, rule in rules.items():
+    for name, rule in dropping.items():
         check_choice(rule, name, ["error", "drop"])
     check_choice(duplicates, "duplicates", ["error", "keep", "drop"])
     names = _check_columns(classes, probability_columns)
@@ -177,36 +178,49 @@ def cell_statistics(
         name="labels",
     )
     if judgements.n_rows == 0:
-        raise ValueError(
-            '`labels` must have a label that can be counted, got none that duplicates="drop" leaves.'
-        )
+        found = 'none that duplicates="drop" leaves'
+        raise InputError("labels", "must have a label that can be counted", value=found)
     predictions = read_predictions(
         second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
     )
     left, right = with_one_key(judgements.frame, predictions.frame, item)
-    judgements = judgements._replace(frame=left)
-    predictions = predictions._replace(frame=right)
-    held, packing = _count_vectors(judgements, predictions)
-    predictions = _check_match(held, judgements, predictions, item, unlabelled, unpredicted)
-    matched = held.filter(nw.col("cell") >= 0)
-    observed, aligned = (
-        _histogram(matched.filter(nw.col("kind") == kind), packing) for kind in (0, 1)
-    )
-    return CellStatistics(
-        observed, aligned, sum_in_falling_order(predictions, fitted.n_cells_), fitted.layout_
-    )
+    tables = _Tables(judgements._replace(frame=left), predictions._replace(frame=right), item)
+    return _count(tables, fitted, unlabelled, unpredicted)
+
+
+class _Tables(NamedTuple):
+    """Two checked tables whose items have the same type."""
+
+    judgements: Judgements
+    predictions: Predictions
+    item: str  #: what the users' tables call the items
+
+
+def _count(
+    tables: _Tables, partition: Partition, unlabelled: str, unpredicted: str
+) -> CellStatistics:
+    """Count labels in cells, and sum up the predictions of the same items."""
+    groups, packing = _count_vectors(tables.judgements, tables.predictions)
+    labelled = _check_match(groups, tables, unlabelled, unpredicted)
+    matched = groups.filter(nw.col("cell") >= 0)
+    observed = _histogram(matched.filter(nw.col("kind") == 0), packing)
+    aligned = _histogram(matched.filter(nw.col("kind") == 1), packing)
+    predicted = sum_in_falling_order(labelled, partition.n_cells_)
+    return CellStatistics(observed, aligned, predicted, partition.layout_)
 
 
 def _check_columns(classes: Sequence[Any], columns: Sequence[str]) -> tuple[Any, ...]:
     names = check_classes(classes)
     if isinstance(columns, str) or len(columns) != len(names) or len(set(columns)) < len(names):
-        raise ValueError(
-            f"`probability_columns` must name a different column for each of the {len(names)} classes, got {columns!r}."
-        )
+        rule = f"must name a different column for each of the {len(names)} classes"
+        raise InputError("probability_columns", rule, value=repr(columns))
     if len(names) > _MOST_CLASSES:
-        raise ValueError(
-            f"`classes` must be at most {_MOST_CLASSES} to work inside an engine, got {len(names)}. Read the tables "
-            "in batches of items, use CellStatistics.from_items on each, and add them up."
+        raise InputError(
+            "classes",
+            f"must be at most {_MOST_CLASSES} to work inside an engine",
+            value=len(names),
+            remedy="Read the tables in batches of items, use CellStatistics.from_items on each, "
+            "and add them up.",
         )
     return names
 
@@ -214,27 +228,23 @@ def _check_columns(classes: Sequence[Any], columns: Sequence[str]) -> tuple[Any,
 def _fit(partition: Any, n_classes: int, cell: str | None) -> Partition:
     """Return a fitted partition for which the cells can be found."""
     chosen = as_partition(partition)
-    computed = isinstance(chosen, (TopLabelPartition, UniformPartition))
-    if computed and cell is not None:
-        raise ValueError(
-            f"`cell` must be left out with a {type(chosen).__name__}, which computes the cells."
+    name = type(chosen).__name__
+    if chosen.works_in_engine and cell is not None:
+        raise InputError("cell", f"must be left out with a {name}, which computes the cells")
+    if not chosen.works_in_engine and cell is None:
+        raise InputError(
+            "cell",
+            f"must name a column of `probabilities` with a {name}, "
+            "whose cells no engine can compute",
+            remedy="Store those of partition.assign in one.",
         )
-    if not computed and cell is None:
-        raise ValueError(
-            f"`cell` must name a column of `probabilities` with a {type(chosen).__name__}, whose cells no engine "
-            "can compute. Store those of partition.assign in one."
-        )
-    if not hasattr(chosen, "n_cells_"):
-        if not (computed or isinstance(chosen, PrecomputedPartition)):
-            raise ValueError(
-                f"`partition` must be fitted, got a {type(chosen).__name__} that is not. Call fit first."
-            )
-        chosen = clone(chosen).fit(
-            np.full((1, n_classes), 1 / n_classes)
-        )  # learns nothing but the number of classes
+    if not chosen.is_fitted:
+        chosen = clone(chosen).fit_classes(n_classes)
     if chosen.n_classes_ != n_classes:
-        raise ValueError(
-            f"`partition` was fitted for {chosen.n_classes_} classes, but `classes` has {n_classes}."
+        raise InputError(
+            "partition",
+            f"must be fitted for the {n_classes} classes of `classes`",
+            value=chosen.n_classes_,
         )
     return chosen
 
@@ -242,7 +252,7 @@ def _fit(partition: Any, n_classes: int, cell: str | None) -> Partition:
 def _count_vectors(
     judgements: Judgements, predictions: Predictions
 ) -> tuple[nw.DataFrame[Any], _Packing]:
-    """Count equal packed vectors in each cell, of kind 0 in class order and of kind 1 by falling probability.
+    """Count equal packed vectors in each cell: kind 0 in class order, kind 1 in rank order.
 
     Items without a prediction are in cell -1. The bits of an entry must be known before the labels
     of any item are, so they are guessed from the mean number of labels, and all is done again where
@@ -250,15 +260,14 @@ def _count_vectors(
     """
     n_classes = len(judgements.classes)
     twice_the_mean = 2 * judgements.n_rows // predictions.n_items
-    packing = _Packing(
-        n_classes, max(_WORD_BITS // n_classes, min(twice_the_mean.bit_length(), _WORD_BITS), 1)
-    )
-    held = _count_packed(judgements, predictions, packing)
-    most = int(held["most_labels"].max())
+    enough = min(twice_the_mean.bit_length(), _WORD_BITS)
+    packing = _Packing(n_classes, max(_WORD_BITS // n_classes, enough, 1))
+    groups = _count_packed(judgements, predictions, packing)
+    most = int(groups["most_labels"].max())
     if most >= 1 << packing.bits:
         packing = _Packing(n_classes, min(most.bit_length(), _WORD_BITS))
-        held = _count_packed(judgements, predictions, packing)
-    return held, packing
+        groups = _count_packed(judgements, predictions, packing)
+    return groups, packing
 
 
 def _count_packed(
@@ -281,7 +290,7 @@ def _count_packed(
 
 
 def _entries(judgements: Judgements, predictions: Predictions) -> Frame:
-    """Return two rows for each class that an item got: the class number is the entry of kind 0, its rank of kind 1."""
+    """Return two rows for each class that an item got: kind 0 has its number, kind 1 its rank."""
     code = value_of_label({label: float(j) for label, j in judgements.numbers.items()})
     votes = judgements.frame.select("item", code.alias("code")).group_by("item", "code")
     joined = votes.agg(nw.len().alias("n_labels")).join(predictions.frame, on="item", how="left")
@@ -307,30 +316,25 @@ def _two_rows(frame: Frame) -> Frame:
 
 
 def _check_match(
-    held: nw.DataFrame[Any],
-    judgements: Judgements,
-    predictions: Predictions,
-    item: str,
-    unlabelled: str,
-    unpredicted: str,
+    groups: nw.DataFrame[Any], tables: _Tables, unlabelled: str, unpredicted: str
 ) -> Predictions:
-    """Refuse items that are not in both tables or have several predictions; return those that are labelled."""
-    items = held.filter(nw.col("kind") == 0)
+    """Return the predictions of labelled items after refusing items that do not match."""
+    judgements, predictions, item = tables
+    items = groups.filter(nw.col("kind") == 0)
     n_matched = int(items.filter(nw.col("cell") >= 0)["n_items"].sum())
     n_labels = int(items["n_labels"].sum())
     # An item with two predictions is joined twice, and so are its labels.
     if n_labels > judgements.n_rows or n_matched < predictions.n_items:
         check_one_row_an_item(predictions, item)
     if n_matched < int(items["n_items"].sum()) and unpredicted == "error":
-        _refuse_items(
-            judgements.frame, predictions.frame, "`probabilities` must have a row", "unpredicted"
-        )
+        absent = _items_without(judgements.frame, predictions.frame)
+        raise _absent_error("probabilities", "a row", absent, "unpredicted")
     if n_matched < predictions.n_items and unlabelled == "error":
-        _refuse_items(
-            predictions.frame, judgements.frame, "`labels` must have a label", "unlabelled"
-        )
+        absent = _items_without(predictions.frame, judgements.frame)
+        raise _absent_error("labels", "a label", absent, "unlabelled")
     if n_matched == 0:
-        raise ValueError("`labels` and `probabilities` must have items in common, got none.")
+        rule = "must have items in common"
+        raise InputError("labels and probabilities", rule, value="none")
     if n_matched == predictions.n_items:
         return predictions
     return predictions._replace(
@@ -343,12 +347,17 @@ def _histogram(rows: nw.DataFrame[Any], packing: _Packing) -> Histogram:
     return Histogram.of(column_values(rows["cell"]), counts, column_values(rows["n_items"]))
 
 
-def _refuse_items(some: Frame, others: Frame, rule: str, option: str) -> None:
-    """Raise the ValueError for items of one table that the other lacks."""
-    count, rows = examples(
-        some.select("item").join(others.select("item"), on="item", how="anti"), "item"
-    )
-    raise ValueError(
-        f"{rule} for each item, got none for {count}: {quote([row[0] for row in rows], count)}. "
-        f'Leave such items out with {option}="drop".'
+def _items_without(first: Frame, second: Frame) -> str:
+    """Say how many items of the first table the second lacks, and quote a few."""
+    absent = first.select("item").join(second.select("item"), on="item", how="anti")
+    count, rows = examples(absent, "item")
+    return f"{count}: {quote([row[0] for row in rows], count)}"
+
+
+def _absent_error(table: str, what: str, absent: str, option: str) -> InputError:
+    return InputError(
+        table,
+        f"must have {what} for each item",
+        value=f"none for {absent}",
+        remedy=f'Leave such items out with {option}="drop".',
     )

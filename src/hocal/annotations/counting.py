@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice
-from hocal.annotations.judgements import Judgements, check_classes, read_judgements
+from hocal.annotations.judgements import (
+    GAP_REMEDY,
+    GAP_RULE,
+    Judgements,
+    check_classes,
+    read_judgements,
+)
 from hocal.annotations.tables import (
+    ColumnError,
     Frame,
     collect,
     column_values,
@@ -63,9 +71,10 @@ def count_labels(
 ) -> LabelCounts:
     """Count how often each item got each label, inside the engine that holds the table.
 
-    Three shapes of table are understood: a row a judgement (`label` names one column), a row an
-    item with a column an annotator (`label` names several), and a row an item with a column a class
-    (`count_columns`). Only counted rows leave the engine, and every engine gives the same result.
+    Three shapes of table are understood: one row per judgement (`label` names one column), one row
+    per item with one column per annotator (`label` names several), and one row per item with one
+    column per class (`count_columns`). Only counted rows leave the engine, and every engine gives
+    the same result.
 
     Parameters
     ----------
@@ -89,7 +98,7 @@ def count_labels(
     unknown : {"error", "drop"}, default="error"
         What to do with labels that are not in `classes`.
     duplicates : {"error", "keep", "drop"}, default="error"
-        What to do when an annotator judged an item more than once, or when a table with a row an
+        What to do when an annotator judged an item more than once, or when a table with one row per
         item repeats one: "keep" counts every judgement, "drop" leaves out all of them. There is no
         way to keep the first, since rows of an engine's table have no order.
     empty : {"error", "keep", "drop"}, default="error"
@@ -106,7 +115,8 @@ def count_labels(
     --------
     >>> import pandas as pd
     >>> from hocal.annotations.counting import count_labels
-    >>> table = pd.DataFrame({"image": [7, 7, 2], "choice": ["cat", "dog", "cat"], "worker": ["a", "b", "a"]})
+    >>> table = pd.DataFrame({"image": [7, 7, 2], "choice": ["cat", "dog", "cat"]})
+    >>> table["worker"] = ["a", "b", "a"]
     >>> labels = count_labels(table, item="image", label="choice", annotator="worker")
     >>> labels.items.tolist(), labels.classes, labels.counts.tolist()
     ([2, 7], ('cat', 'dog'), [[1, 0], [1, 1]])
@@ -118,8 +128,9 @@ def count_labels(
     if (label is None) == (count_columns is None):
         raise ValueError("Exactly one of `label` and `count_columns` must be given.")
     if label is None and (annotator, classes) != (None, None):
-        raise ValueError(
-            "`annotator` and `classes` must be left out with `count_columns`; a mapping names the classes."
+        raise InputError(
+            "annotator and classes",
+            "must be left out with `count_columns`; a mapping names the classes",
         )
     frame = open_table(table)
     if count_columns is not None:
@@ -198,34 +209,34 @@ def _class_columns(columns: Sequence[str] | Mapping[Any, str]) -> dict[Any, str]
         dict(columns) if isinstance(columns, Mapping) else {column: column for column in columns}
     )
     if isinstance(columns, str) or len(columns) < 2 or len(set(named.values())) < len(columns):
-        raise ValueError(
-            f"`count_columns` must name at least two different columns, got {columns!r}."
-        )
+        rule = "must name at least two different columns"
+        raise InputError("count_columns", rule, value=repr(columns))
     return named
 
 
 def _read_counts(
     frame: Frame, item: str, columns: Sequence[str], missing: str, duplicates: str
 ) -> _Entries:
-    """Read a table that holds counts already: a row an item, a column a class."""
+    """Read a table that holds counts already: one row per item, one column per class."""
     places = {f"count_{j}": column for j, column in enumerate(columns)}
     picked = pick(frame, {"item": item, **places})
     schema = picked.collect_schema()
     texts = [column for place, column in places.items() if not schema[place].is_numeric()]
     if texts:
-        raise ValueError(
-            f"`count_columns` must hold numbers, got {schema[f'count_{columns.index(texts[0])}']} in {texts[0]!r}."
+        raise InputError(
+            "count_columns",
+            "must hold numbers",
+            value=str(schema[f"count_{columns.index(texts[0])}"]),
+            where=f"in {texts[0]!r}",
         )
     table = collect(picked.with_columns(nw.col(*places).cast(nw.Float64)))
     n_gaps = int(table["item"].is_null().sum())
     if n_gaps and missing == "error":
-        raise ValueError(
-            f"Column {item!r} of `table` must have a value in each row, got none in {n_gaps} of {len(table)} rows. "
-            'Fill them, or leave such rows out with missing="drop".'
-        )
+        where = f"in {n_gaps} of {len(table)} rows"
+        raise ColumnError("table", item, GAP_RULE, value="none", where=where, remedy=GAP_REMEDY)
     table = table.filter(~nw.col("item").is_null())
     if len(table) == 0:
-        raise ValueError("`table` must have at least one row.")
+        raise InputError("table", "must have at least one row")
     values = column_values(table["item"])
     counts = np.column_stack([table[place].to_numpy() for place in places])  # (n_rows, n_classes)
     return _count_entries(values, _check_numbers(counts, values, columns, missing), duplicates)
@@ -250,9 +261,14 @@ def _check_numbers(
         if wrong.any():
             places = distinct(items[wrong.any(axis=1)])[0].tolist()
             row, j = np.argwhere(wrong)[0]
-            raise ValueError(
-                f"Counts must be {rule}, got {counts[row, j]:.6g} in column {columns[j]!r} and {wrong.sum()} such "
-                f"counts in all (item {quote(places)}). {remedy}"
+            n_wrong = int(wrong.sum())
+            raise InputError(
+                "count_columns",
+                f"must be {rule}",
+                value=f"{counts[row, j]:.6g}",
+                where=f"in column {columns[j]!r} and {n_wrong} such counts in all "
+                f"(item {quote(places)})",
+                remedy=remedy,
             )
     return known.astype(np.int64)
 
@@ -262,10 +278,12 @@ def _count_entries(values: NDArray[Any], counts: IntArray, duplicates: str) -> _
     times = np.bincount(rows)
     if (times > 1).any() and duplicates == "error":
         repeated = items[times > 1]
-        raise ValueError(
-            f"`table` must have one row for each item, got several for {len(repeated)}: "
-            f'{quote(repeated.tolist())}. Clean the table, add such rows up with duplicates="keep", or leave '
-            'them out with duplicates="drop".'
+        raise InputError(
+            "table",
+            "must have one row for each item",
+            value=f"several for {len(repeated)}: {quote(repeated.tolist())}",
+            remedy='Clean the table, add such rows up with duplicates="keep", '
+            'or leave them out with duplicates="drop".',
         )
     kept = np.zeros((len(items), counts.shape[1]), dtype=np.int64)
     np.add.at(kept, rows, counts * ((times[rows] == 1) | (duplicates == "keep"))[:, None])
@@ -280,10 +298,12 @@ def _check_empty(entries: _Entries, empty: str) -> _Entries:
         return entries
     if empty == "error":
         bare = entries.items[~labelled].tolist()
-        raise ValueError(
-            f"`table` must have a label for each item, got none for {len(bare)} of {len(labelled)} items: "
-            f"{quote(bare)}. "
-            'Leave them out with empty="drop", or keep them as rows of zeros with empty="keep".'
+        raise InputError(
+            "table",
+            "must have a label for each item",
+            value=f"none for {len(bare)} of {len(labelled)} items: {quote(bare)}",
+            remedy='Leave them out with empty="drop", '
+            'or keep them as rows of zeros with empty="keep".',
         )
     place = np.cumsum(labelled) - 1
     return entries._replace(items=entries.items[labelled], rows=place[entries.rows])

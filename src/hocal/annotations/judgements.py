@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
+from hocal._base.errors import InputError
 from hocal.annotations.tables import (
+    ColumnError,
     Frame,
     collect,
     collect_rows,
@@ -21,13 +23,23 @@ from hocal.annotations.tables import (
     total,
 )
 
-__all__ = ["Judgements", "check_classes", "read_judgements", "value_of_label"]
+__all__ = [
+    "GAP_REMEDY",
+    "GAP_RULE",
+    "Judgements",
+    "check_classes",
+    "read_judgements",
+    "value_of_label",
+]
+
+GAP_RULE = "must have a value in each row"
+GAP_REMEDY = 'Fill them, or leave such rows out with missing="drop".'
 
 
 class Judgements(NamedTuple):
     """Checked judgements, still inside their engine."""
 
-    frame: Frame  #: columns `item` and `label`; a row a judgement
+    frame: Frame  #: columns `item` and `label`; one row per judgement
     n_rows: int
     numbers: dict[Any, int]  #: class number of each label that occurs
     classes: tuple[Any, ...]  #: the label of each class number
@@ -37,7 +49,7 @@ class Judgements(NamedTuple):
 class _Rows(NamedTuple):
     """Judgements as they come."""
 
-    frame: Frame  #: columns `item`, `label` and perhaps `annotator`; a row a judgement
+    frame: Frame  #: columns `item`, `label` and perhaps `annotator`
     names: dict[str, str]  #: what each column is called in the user's table
     #: how often each row of the user's table occurs, once for each annotator's column
     repeats: int = 1
@@ -55,12 +67,11 @@ def read_judgements(
     duplicates: str,
     name: str = "table",
 ) -> Judgements:
-    """Check a table of judgements and number its labels without moving it; options as in `count_labels`."""
+    """Check judgements and number their labels, without moving them; see `count_labels`."""
     wide = not isinstance(label, str)
     if wide and annotator is not None:
-        raise ValueError(
-            "`annotator` must be left out when `label` names a column for each annotator."
-        )
+        rule = "must be left out when `label` names a column for each annotator"
+        raise InputError("annotator", rule)
     declared = None if classes is None else check_classes(classes)
     rows = (
         _stack(frame, item, label, name)
@@ -70,7 +81,8 @@ def read_judgements(
     labels, n_gaps = _tally(rows, missing, wide, name)
     numbers, order = _number_labels(rows, labels, declared, unknown)
     if not numbers:
-        raise ValueError(f"`{name}` must have at least one label that can be counted, got none.")
+        rule = "must have at least one label that can be counted"
+        raise InputError(name, rule, value="none")
     kept = rows.frame
     if n_gaps or len(numbers) < len(labels):
         kept = kept.filter(~_gap(rows), nw.col("label").is_in(list(numbers)))
@@ -82,7 +94,7 @@ def read_judgements(
 
 
 def value_of_label(values: Mapping[Any, float]) -> nw.Expr:
-    """Return the value that belongs to each row's label, zero for labels that are not among `values`."""
+    """Return the value that belongs to each row's label, zero for labels without one."""
     terms = [
         nw.when(nw.col("label") == nw.lit(label)).then(nw.lit(value)).otherwise(nw.lit(0 * value))
         for label, value in values.items()
@@ -99,7 +111,8 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
         or len(set(declared)) < len(declared)
         or None in declared
     ):
-        raise ValueError(f"`classes` must be at least two distinct labels, got {classes!r}.")
+        rule = "must be at least two distinct labels"
+        raise InputError("classes", rule, value=repr(classes))
     return declared
 
 
@@ -111,7 +124,7 @@ def _long(frame: Frame, item: str, label: str, annotator: str | None, name: str)
 def _stack(frame: Frame, item: str, columns: Sequence[str], name: str) -> _Rows:
     """Put the columns of the annotators below each other."""
     if not columns:
-        raise ValueError("`label` must name at least one column.")
+        raise InputError("label", "must name at least one column")
     places = {f"label_{i}": column for i, column in enumerate(columns)}
     picked = pick(frame, {"item": item, **places}, name)
     labels = _of_one_type(picked, places)
@@ -125,15 +138,18 @@ def _stack(frame: Frame, item: str, columns: Sequence[str], name: str) -> _Rows:
 
 
 def _of_one_type(frame: Frame, places: Mapping[str, str]) -> dict[str, nw.Expr]:
-    """Return the label columns as one type; a column without any label has no type of its own and is left out."""
+    """Return the label columns as one type; one without any label has no type and is left out."""
     schema = frame.collect_schema()
     types = {place: schema[place] for place in places}
     if len(set(types.values())) > 1:
-        filled = collect(frame.select(*(nw.col(place).count() for place in places))).row(0)
-        types = {place: types[place] for place, n in zip(places, filled, strict=True) if n} or types
+        n_labels = collect(frame.select(*(nw.col(place).count() for place in places))).row(0)
+        labelled = [place for place, n in zip(places, n_labels, strict=True) if n]
+        types = {place: types[place] for place in labelled} or types
     if len(set(types.values())) > 1 and not all(kind.is_numeric() for kind in types.values()):
         shown = ", ".join(f"{places[place]!r} ({kind})" for place, kind in types.items())
-        raise ValueError(f"`label` must name columns of one type, got {shown}. Convert them first.")
+        raise InputError(
+            "label", "must name columns of one type", value=shown, remedy="Convert them first."
+        )
     mixed = len(set(types.values())) > 1
     return {place: nw.col(place).cast(nw.Float64) if mixed else nw.col(place) for place in types}
 
@@ -147,7 +163,7 @@ def _gap(rows: _Rows) -> nw.Expr:
 def _tally(
     rows: _Rows, missing: str, label_may_miss: bool, name: str
 ) -> tuple[dict[Any, int], int]:
-    """Count the complete rows of each label, and the rows with a gap, which are refused unless asked for."""
+    """Count the complete rows of each label, and those with a gap, which are refused by default."""
     flags = {f"no_{column}": nw.col(column).is_null() for column in rows.names}
     groups = (
         rows.frame.with_columns(**flags).group_by("label", *flags).agg(nw.len().alias("n_rows"))
@@ -155,26 +171,30 @@ def _tally(
     found = collect_rows(groups)
     n_rows = sum(group["n_rows"] for group in found)
     if n_rows == 0:
-        raise ValueError(f"`{name}` must have at least one row.")
+        raise InputError(name, "must have at least one row")
     for column, title in rows.names.items():
         n_gaps = sum(group["n_rows"] for group in found if group[f"no_{column}"])
         if n_gaps and missing == "error" and not (column == "label" and label_may_miss):
             extent = f"{n_gaps // rows.repeats} of {n_rows // rows.repeats} rows"
-            _refuse_gaps(rows.frame, column, f"{title!r} of `{name}`", extent)
+            shown = _show_gaps(rows.frame, column)
+            raise ColumnError(
+                name,
+                title,
+                GAP_RULE,
+                value="none",
+                where=f"in {extent} ({shown})",
+                remedy=GAP_REMEDY,
+            )
     complete = [group for group in found if not any(group[flag] for flag in flags)]
-    return {group["label"]: group["n_rows"] for group in complete}, n_rows - sum(
-        group["n_rows"] for group in complete
-    )
+    n_complete = sum(group["n_rows"] for group in complete)
+    return {group["label"]: group["n_rows"] for group in complete}, n_rows - n_complete
 
 
-def _refuse_gaps(frame: Frame, column: str, title: str, extent: str) -> None:
+def _show_gaps(frame: Frame, column: str) -> str:
+    """Quote a few items, or labels, of rows in which a column has no value."""
     other = "label" if column == "item" else "item"
     count, rows = examples(frame.filter(nw.col(column).is_null()), other)
-    raise ValueError(
-        f"Column {title} must have a value in each row, got none in {extent} "
-        f"({other} {quote([row[0] for row in rows], count)}). "
-        'Fill them, or leave such rows out with missing="drop".'
-    )
+    return f"{other} {quote([row[0] for row in rows], count)}"
 
 
 def _number_labels(
@@ -183,19 +203,16 @@ def _number_labels(
     """Return the class number of each known label and the classes."""
     strange = [value for value in labels if not isinstance(value, (str, int, float, date))]
     if strange:
-        raise ValueError(
-            f"`label` must hold text, integers, floats, booleans or dates, got {quote(strange)}."
-        )
+        rule = "must hold text, integers, floats, booleans or dates"
+        raise InputError("label", rule, value=quote(strange))
     if declared is None:
         found = sort_values(list(labels))
         if len(found) < 2:
-            raise ValueError(
-                f"`classes` must be declared when a table has fewer than two different labels, got {quote(found)}."
-            )
+            rule = "must be declared when a table has fewer than two different labels"
+            raise InputError("classes", rule, value=quote(found))
         whole = all(isinstance(value, float) and value.is_integer() for value in found)
-        return {value: i for i, value in enumerate(found)}, tuple(
-            map(int, found) if whole else found
-        )
+        names = tuple(map(int, found) if whole else found)
+        return {value: i for i, value in enumerate(found)}, names
     numbers = {label: i for i, label in enumerate(declared)}
     strangers = sort_values([value for value in labels if value not in numbers])
     if strangers and unknown == "error":
@@ -205,25 +222,31 @@ def _number_labels(
 
 def _refuse_unknown(rows: _Rows, values: list[Any], n_rows: int, classes: tuple[Any, ...]) -> None:
     count, items = examples(rows.frame.filter(nw.col("label").is_in(values)), "item")
-    raise ValueError(
-        f"`label` must be one of the classes {quote(classes)}, got {quote(values)} in {n_rows} row{'s' * (n_rows > 1)} "
-        f"(item {quote([row[0] for row in items], count)}). "
-        'Correct them, add them to `classes`, or leave such rows out with unknown="drop".'
+    shown = quote([row[0] for row in items], count)
+    raise InputError(
+        "label",
+        f"must be one of the classes {quote(classes)}",
+        value=quote(values),
+        where=f"in {n_rows} row{'s' * (n_rows > 1)} (item {shown})",
+        remedy='Correct them, add them to `classes`, or leave such rows out with unknown="drop".',
     )
 
 
 def _check_repeats(rows: _Rows, kept: Frame, duplicates: str, name: str) -> tuple[Frame, int]:
-    """Find annotators who judged an item more than once, and refuse or leave out what they said about it."""
+    """Find annotators who judged an item more than once; refuse or leave out those judgements."""
     if "annotator" not in rows.names or duplicates == "keep":
         return kept, 0
     pair = ["item", "annotator"]
     repeated = kept.group_by(*pair).agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
     count, shown = examples(repeated, *pair)
     if count and duplicates == "error":
-        told = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)
-        raise ValueError(
-            f"`{name}` must have one label for each item and annotator, got several for {count} "
-            f"pair{'s' * (count > 1)}: item {told}. "
-            'Clean the table, count every judgement with duplicates="keep", or none of them with duplicates="drop".'
+        pairs = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)
+        raise InputError(
+            name,
+            "must have one label for each item and annotator",
+            value=f"several for {count} pair{'s' * (count > 1)}: item {pairs}",
+            remedy='Clean the table, count every judgement with duplicates="keep", '
+            'or none of them with duplicates="drop".',
         )
-    return (kept.join(repeated.select(*pair), on=pair, how="anti") if count else kept), count
+    single = kept.join(repeated.select(*pair), on=pair, how="anti") if count else kept
+    return single, count

@@ -1,4 +1,4 @@
-"""Check a table of predictions and find the cell of each of its items, inside the engine that holds it."""
+"""Check a table of predictions and find the cell of each item, inside the engine that holds it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import SUM_TOLERANCE
+from hocal.annotations.judgements import GAP_RULE
 from hocal.annotations.tables import (
+    ColumnError,
     Frame,
     collect,
     collect_rows,
@@ -20,7 +23,7 @@ from hocal.annotations.tables import (
     quote,
     total,
 )
-from hocal.cells.partitions import Partition, TopLabelPartition, UniformPartition
+from hocal.cells.protocol import Partition
 
 __all__ = [
     "Predictions",
@@ -36,7 +39,7 @@ _UNIT = 2.0**32  # as in hocal.cells.statistics: a prediction is summed in units
 class Predictions(NamedTuple):
     """Checked predictions, still inside their engine."""
 
-    frame: Frame  #: columns `item`, `cell` and those of `columns`; a row an item
+    frame: Frame  #: columns `item`, `cell` and those of `columns`; one row per item
     columns: list[str]  #: the probability of each class, float64
     n_items: int
 
@@ -49,16 +52,14 @@ def read_predictions(
     partition: Partition,
     cell: str | None,
 ) -> Predictions:
-    """Check predictions as `check_simplex` does and add the cell of each item, without moving the table."""
+    """Check predictions as `check_simplex` does and add each item's cell, inside the engine."""
     titles = {f"p_{j}": column for j, column in enumerate(probability_columns)}
     given = {} if cell is None else {"cell": cell}
     picked = pick(frame, {"item": item, **titles, **given}, "probabilities")
     schema = picked.collect_schema()
     for place, title in {**titles, **given}.items():
         if not schema[place].is_numeric():
-            raise ValueError(
-                f"Column {title!r} of `probabilities` must hold numbers, got {schema[place]}."
-            )
+            raise ColumnError("probabilities", title, "must hold numbers", value=str(schema[place]))
     numbers = picked.select(
         "item", *(nw.col(place).cast(nw.Float64) for place in [*titles, *given])
     )
@@ -87,7 +88,7 @@ def sum_in_falling_order(predictions: Predictions, n_cells: int) -> IntArray:
 
 
 def with_rank(frame: Frame, columns: Sequence[str]) -> Frame:
-    """Replace the probabilities by the rank of the class number in `code`, from 0; ties keep the order of classes."""
+    """Replace the probabilities by the rank of the class in `code`; ties keep the class order."""
     rest = [name for name in frame.collect_schema().names() if name not in columns]
     code = nw.col("code")
     own = nw.col("own")
@@ -114,14 +115,17 @@ def check_one_row_an_item(predictions: Predictions, item: str) -> None:
     )
     count, rows = examples(repeated, "item")
     if count:
-        raise ValueError(
-            f"`probabilities` must have one row for each item, got several for {count} values of {item!r}: "
-            f"{quote([row[0] for row in rows], count)}. Keep one prediction an item."
+        shown = quote([row[0] for row in rows], count)
+        raise InputError(
+            "probabilities",
+            "must have one row for each item",
+            value=f"several for {count} values of {item!r}: {shown}",
+            remedy="Keep one prediction per item.",
         )
 
 
 def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
-    """Refuse gaps, values that are no label distribution, and cells that are none; return the number of rows."""
+    """Return the number of rows after refusing gaps, wrong distributions and wrong cell numbers."""
     places = [place for place in titles if place.startswith("p_")]
     wrong = {
         "gap": nw.any_horizontal(
@@ -142,61 +146,42 @@ def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
     )
     n_rows = int(found["n_rows"][0])
     if n_rows == 0:
-        raise ValueError("`probabilities` must have at least one row.")
+        raise InputError("probabilities", "must have at least one row")
     for name in wrong:
         if count := int(found[name][0]):
             first = collect_rows(flagged.filter(nw.col(name)).sort("item").head(1))[0]
-            _refuse(name, first, titles, f"in {count} of {n_rows} rows", n_cells)
+            place = f"for item {first['item']!r}, and such values in {count} of {n_rows} rows"
+            raise _row_error(name, first, titles, place, n_cells)
     return n_rows
 
 
-def _refuse(
-    kind: str, row: dict[str, Any], titles: dict[str, str], extent: str, n_cells: int
-) -> None:
-    """Raise the ValueError for a wrong row."""
+def _row_error(
+    kind: str, row: dict[str, Any], titles: dict[str, str], where: str, n_cells: int
+) -> InputError:
+    """Return the error for a wrong row."""
     p = {place: row[place] for place in titles if place.startswith("p_")}
-    where = f"for item {row['item']!r}, and such values {extent}"
     if kind == "gap":
         place = next(place for place in titles if row[place] is None or row[place] != row[place])
-        raise ValueError(
-            f"Column {titles[place]!r} of `probabilities` must have a value in each row, got none {where}."
-        )
+        return ColumnError("probabilities", titles[place], GAP_RULE, value="none", where=where)
     if kind == "negative":
         place = next(place for place in p if p[place] < 0)
-        raise ValueError(
-            f"`probabilities` must be non-negative numbers, got {p[place]:.6g} in column {titles[place]!r} {where}."
-        )
+        where = f"in column {titles[place]!r} {where}"
+        rule = "must be non-negative numbers"
+        return InputError("probabilities", rule, value=f"{p[place]:.6g}", where=where)
     if kind == "sum":
-        raise ValueError(
-            f"`probabilities` must sum to 1 over the classes, got {sum(p.values()):.6g} {where}. Normalise it first."
+        return InputError(
+            "probabilities",
+            "must sum to 1 over the classes",
+            value=f"{sum(p.values()):.6g}",
+            where=where,
+            remedy="Normalise it first.",
         )
-    raise ValueError(
-        f"Column {titles['cell']!r} of `probabilities` must hold cell numbers from 0 to {n_cells - 1}, "
-        f"got {row['cell']:.6g} {where}."
-    )
+    rule = f"must hold cell numbers from 0 to {n_cells - 1}"
+    cell = f"{row['cell']:.6g}"
+    return ColumnError("probabilities", titles["cell"], rule, value=cell, where=where)
 
 
 def _with_cells(frame: Frame, columns: list[str], partition: Partition, cell: str | None) -> Frame:
-    """Add the cell of each item, exactly as `partition.assign` computes it."""
-    if cell is None and isinstance(partition, UniformPartition):
-        located = frame.with_columns(_slice(nw.col(columns[1]), partition.n_bins).alias("cell"))
-    elif cell is None and isinstance(partition, TopLabelPartition):
-        highest = frame.with_columns(nw.max_horizontal(*columns).alias("highest"))
-        places = (
-            nw.when(nw.col(column) == nw.col("highest"))
-            .then(nw.lit(float(j)))
-            .otherwise(nw.lit(float(len(columns))))
-            for j, column in enumerate(columns)
-        )
-        top = nw.min_horizontal(*places)  # a tie goes to the first class
-        located = highest.with_columns(
-            (top * partition.n_slices + _slice(nw.col("highest"), partition.n_slices)).alias("cell")
-        )
-    else:
-        located = frame
+    """Add the cell of each item, exactly as `partition.assign` computes it, unless it is there."""
+    located = partition.locate_in_engine(frame, columns) if cell is None else frame
     return located.select("item", nw.col("cell").cast(nw.Int64), *columns)
-
-
-def _slice(value: nw.Expr, n_slices: int) -> nw.Expr:
-    number = (value * n_slices).floor()
-    return nw.when(number >= n_slices).then(nw.lit(n_slices - 1.0)).otherwise(number)

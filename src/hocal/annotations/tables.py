@@ -1,4 +1,4 @@
-"""Read tables of any engine through narwhals: their columns, their values, and rows to quote in errors."""
+"""Read tables of any engine through narwhals: columns, values, and rows to quote in errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Index
 
 __all__ = [
+    "ColumnError",
     "Frame",
     "collect",
     "collect_rows",
@@ -38,66 +40,91 @@ Frame: TypeAlias = "nw.LazyFrame[Any]"
 _SPARSEST = 2
 
 
+class ColumnError(InputError):
+    """A column of a table does not fit; `column` says which."""
+
+    def __init__(self, argument: str, column: str, rule: str, **fields: Any) -> None:
+        super().__init__(argument, rule, **fields)
+        self.column = column
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {"value": self.value, "where": self.where, "remedy": self.remedy}
+        return _restore, (self.argument, self.column, self.rule, fields)
+
+    def render(self, argument: str | None = None, where: str | None = None) -> str:
+        """Return the message, with another name for the table or for the place where asked to."""
+        table = argument if argument is not None else f"`{self.argument}`"
+        return super().render(f"Column {self.column!r} of {table}", where)
+
+
+def _restore(argument: str, column: str, rule: str, fields: dict[str, Any]) -> ColumnError:
+    return ColumnError(argument, column, rule, **fields)
+
+
 def open_table(table: Any, name: str = "table") -> Frame:
     """Return a table as a narwhals LazyFrame; the rows stay in the engine that holds them."""
     try:
         frame: Frame = nw.from_native(table).lazy()
     except TypeError as error:
-        raise ValueError(
-            f"`{name}` must be a pandas, polars or Spark dataframe, a pyarrow table or a DuckDB relation, "
-            f"got {type(table).__name__}. Read files with one of these first, e.g. duckdb.read_parquet(path)."
+        raise InputError(
+            name,
+            "must be a pandas, polars or Spark dataframe, a pyarrow table or a DuckDB relation",
+            value=type(table).__name__,
+            remedy="Read files with one of these first, e.g. duckdb.read_parquet(path).",
         ) from error
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"`{name}` must have distinct column names. {error}") from error
+        raise InputError(name, "must have distinct column names", remedy=str(error)) from error
     return frame
 
 
 def open_tables(first: Any, second: Any, names: tuple[str, str]) -> tuple[Frame, Frame]:
-    """Return two tables of one engine; tables in memory are brought together, others must be there already."""
+    """Return two tables of one engine; those in memory are brought together."""
     frames = [open_table(table, name) for table, name in zip((first, second), names, strict=True)]
     engines = [frame.implementation for frame in frames]
     if engines[0] is engines[1]:
         _check_connection(frames, names)
         return frames[0], frames[1]
     if not (is_in_memory(first) and is_in_memory(second)):
-        raise ValueError(
-            f"`{names[0]}` and `{names[1]}` must be held by the same engine, got {engines[0].name.lower()} and "
-            f"{engines[1].name.lower()}. Load both tables with one of them."
+        raise InputError(
+            " and ".join(names),
+            "must be held by the same engine",
+            value=" and ".join(engine.name.lower() for engine in engines),
+            remedy="Load both tables with one of them.",
         )
-    return open_table(nw.from_native(first).to_arrow()), open_table(
-        nw.from_native(second).to_arrow()
-    )
+    in_arrow = [open_table(nw.from_native(table).to_arrow()) for table in (first, second)]
+    return in_arrow[0], in_arrow[1]
 
 
 def is_in_memory(table: Any) -> bool:
-    """Tell whether the rows of a table are in the memory of this process, with no engine to run a query."""
+    """Tell whether the rows of a table are in the memory of this process, without an engine."""
     return isinstance(nw.from_native(table), nw.DataFrame)
 
 
 def with_one_key(first: Frame, second: Frame, name: str) -> tuple[Frame, Frame]:
-    """Return two tables whose `item` columns have the same type, so that every engine joins them alike."""
+    """Return two tables with `item` columns of one type, so that every engine joins them alike."""
     kinds = [frame.collect_schema()["item"] for frame in (first, second)]
     if kinds[0] == kinds[1]:
         return first, second
     if not all(kind.is_numeric() for kind in kinds):
-        raise ValueError(
-            f"Column {name!r} must have the same type in both tables, got {kinds[0]} and {kinds[1]}."
+        raise InputError(
+            "item",
+            "must name a column of the same type in both tables",
+            value=f"{kinds[0]} and {kinds[1]}",
+            where=f"for {name!r}",
         )
     common = nw.Int64() if all(kind.is_integer() for kind in kinds) else nw.Float64()
-    return first.with_columns(nw.col("item").cast(common)), second.with_columns(
-        nw.col("item").cast(common)
-    )
+    key = nw.col("item").cast(common)
+    return first.with_columns(key), second.with_columns(key)
 
 
 def pick(frame: Frame, columns: Mapping[str, str], name: str = "table") -> Frame:
-    """Select columns under new names, {new: old}, with NaN turned into null and categories into their values."""
+    """Select columns under new names, {new: old}; NaN becomes null, a category its value."""
     schema = frame.collect_schema()
     absent = [old for old in columns.values() if old not in schema]
     if absent:
         there = ", ".join(map(repr, schema))
-        raise ValueError(
-            f"`{name}` must have the column {absent[0]!r}, which is not among its columns: {there}."
-        )
+        rule = f"must have the column {absent[0]!r}, which is not among its columns: {there}"
+        raise InputError(name, rule)
     categories = [
         old for old in columns.values() if isinstance(schema[old], (nw.Categorical, nw.Enum))
     ]
@@ -112,8 +139,9 @@ def collect(frame: Frame) -> nw.DataFrame[Any]:
     try:
         return frame.collect()
     except ModuleNotFoundError as error:
+        engine = frame.implementation.name.lower()
         raise ImportError(
-            f"Results from {frame.implementation.name.lower()} need pyarrow. Install it with: pip install pyarrow"
+            f"Results from {engine} need pyarrow. Install it with: pip install pyarrow"
         ) from error
 
 
@@ -164,9 +192,8 @@ def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Index]:
         if values.dtype == np.int64 and len(values)
         else (0, 2**63)
     )
-    if high - low < _SPARSEST * len(
-        values
-    ):  # a table of what occurs, several times faster than sorting
+    if high - low < _SPARSEST * len(values):
+        # A table of what occurs, several times faster than sorting.
         present = np.zeros(high - low + 1, dtype=bool)
         steps = values - low
         present[steps] = True
@@ -175,7 +202,7 @@ def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Index]:
 
 
 def number_values(column: nw.Series[Any]) -> tuple[NDArray[Any], Index]:
-    """Return the distinct values of a column without nulls in sorted order and the place of each row's among them."""
+    """Return the distinct values of a column without nulls, sorted, and the place of each row's."""
     if isinstance(column.dtype, nw.String) and len(column):
         with suppress(ModuleNotFoundError):  # a dictionary in Python does without pyarrow
             return _number_text(column)
@@ -192,7 +219,7 @@ def sort_values(values: Sequence[Any]) -> list[Any]:
 def total(
     terms: Iterable[nw.Expr], combine: Callable[[nw.Expr, nw.Expr], nw.Expr] = nw.Expr.__add__
 ) -> nw.Expr:
-    """Combine many expressions as a balanced tree, since engines limit how deep an expression may nest."""
+    """Combine expressions as a balanced tree, since engines limit how deep one may nest."""
     level = list(terms)
     while len(level) > 1:
         pairs = [combine(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -204,9 +231,8 @@ def examples(frame: Frame, *columns: str) -> tuple[int, list[tuple[Any, ...]]]:
     """Return how many distinct rows there are and the first three in sorted order."""
     groups = frame.group_by(*columns).agg(nw.len().alias("n_rows")).select(*columns)
     schema = groups.collect_schema()
-    if any(
-        isinstance(schema[column], nw.Object) for column in columns
-    ):  # in memory, perhaps of mixed types
+    if any(isinstance(schema[column], nw.Object) for column in columns):
+        # In memory, perhaps of mixed types.
         held = sort_values([tuple(row.values()) for row in collect_rows(groups)])
         return len(held), held[:3]
     rows = [tuple(row.values()) for row in collect_rows(groups.sort(*columns).head(4))]
@@ -233,9 +259,8 @@ def _check_connection(frames: Sequence[Frame], names: tuple[str, str]) -> None:
         try:
             frames[0].to_native().cross(frames[1].to_native())
         except duckdb.InvalidInputException as error:
-            raise ValueError(
-                f"`{names[0]}` and `{names[1]}` must come from one DuckDB connection. {error}"
-            ) from error
+            rule = "must come from one DuckDB connection"
+            raise InputError(" and ".join(names), rule, remedy=str(error)) from error
 
 
 def _with_nulls(column: str, dtype: Any) -> nw.Expr:
@@ -244,7 +269,7 @@ def _with_nulls(column: str, dtype: Any) -> nw.Expr:
 
 
 def _decode_categories(frame: Frame, columns: Sequence[str]) -> Frame:
-    """Turn categories into plain values; only pandas and Arrow know categories that are not text."""
+    """Turn categories into plain values; only pandas and Arrow know some that are not text."""
     native: Any = frame.to_native()
     if frame.implementation.is_pandas_like():
         plain = {name: native[name].astype(_plain_type(native[name])) for name in columns}
@@ -259,7 +284,7 @@ def _decode_categories(frame: Frame, columns: Sequence[str]) -> Frame:
 
 
 def _plain_type(column: Any) -> Any:
-    """Return the type of a pandas column's categories; numbers become objects, which may have gaps."""
+    """Return the type of a pandas column's categories; numbers become objects for the gaps."""
     kind = column.cat.categories.dtype
     return object if getattr(kind, "kind", "O") in "iub" else kind
 
@@ -285,15 +310,12 @@ def _number_text(column: nw.Series[Any]) -> tuple[NDArray[Any], Index]:
     from pyarrow.compute import array_sort_indices
 
     held = column.to_native() if column.implementation.is_pyarrow() else column.to_arrow()
-    text = held.cast(
-        pa.large_string()
-    )  # chunks of over 2 GB in all can only be put together as these
-    encoded = (
-        text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
-    ).dictionary_encode()
-    order = array_sort_indices(
-        encoded.dictionary
-    ).to_numpy()  # by UTF-8, which is the order of Python's characters
+    # Chunks of over 2 GB in all can only be put together as large strings.
+    text = held.cast(pa.large_string())
+    whole = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    encoded = whole.dictionary_encode()
+    # By UTF-8, which is the order of Python's characters.
+    order = array_sort_indices(encoded.dictionary).to_numpy()
     texts = encoded.dictionary.to_numpy(zero_copy_only=False)
     return texts[order], np.argsort(order)[encoded.indices.to_numpy()]
 

@@ -1,9 +1,9 @@
-"""Calibrate a first-order predictor to a higher-order one from a few labels an item."""
+"""Calibrate a first-order predictor to a higher-order one from a few labels per item."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
+from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Index
 from hocal._base.validation import (
@@ -23,7 +24,8 @@ from hocal._base.validation import (
 from hocal.calibration.deconvolution import deconvolve
 from hocal.calibration.empirical import borrow, empirical_mixtures
 from hocal.calibration.evaluation import CalibrationError, calibration_error
-from hocal.cells.partitions import Partition, as_partition
+from hocal.cells.partitions import as_partition
+from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics, align_counts, item_blocks, rank_classes
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
@@ -33,19 +35,27 @@ from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, predict_set
 from hocal.uncertainty.snapshots import compress
 
-__all__ = ["SnapshotCalibrator"]
+__all__ = ["Located", "SnapshotCalibrator", "fitted_html"]
 
 METHODS = ("deconvolved", "empirical")
 THINNINGS = ("exact", "draw")
 MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
 _ONE_LABEL = (
-    "No item has two labels, and one label cannot tell disagreement from ignorance: how the uncertainty is split rests "
-    "on the method alone. Collect a second label for some of the items."
+    "No item has two labels, and one label cannot tell disagreement from ignorance: how the "
+    "uncertainty is split rests on the method alone. Collect a second label for some of the "
+    "items."
 )
 
 
+class Located(NamedTuple):
+    """Predictions and where they belong."""
+
+    probabilities: Array  #: (n_items, n_classes), checked
+    cells: Index  #: (n_items,)
+
+
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
-    """Turn predictions and a few labels an item into mixtures that tell disagreement from ignorance.
+    """Turn predictions and a few labels per item into mixtures: disagreement apart from ignorance.
 
     Items are sorted into cells by their prediction. For each cell the distribution of the true
     label distributions is estimated from the labels of its calibration items; items with the same
@@ -77,7 +87,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     statistics_ : CellStatistics
         All that the fit used of the data.
     cell_mixtures_ : Mixtures
-        One mixture a cell; for "deconvolved", of label distributions in order of falling
+        One mixture per cell; for "deconvolved", of label distributions in order of falling
         prediction.
     source_ : ndarray of str of shape (n_cells,)
         "cell" where a cell has items of its own, else "neighbours" or "pool".
@@ -94,8 +104,11 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     >>> p, calibrator = [[0.5, 0.5]] * 400, hocal.SnapshotCalibrator()
     >>> ambiguous = [[2, 0]] * 100 + [[1, 1]] * 200 + [[0, 2]] * 100
     >>> clear = [[2, 0]] * 200 + [[0, 2]] * 200
-    >>> [round(float(calibrator.fit(p, x).decompose(p, base=2).aleatoric[0]), 1) for x in (ambiguous, clear)]
-    [1.0, 0.0]
+    >>> for counts in (ambiguous, clear):
+    ...     parts = calibrator.fit(p, counts).decompose(p, base=2)
+    ...     print(f"{parts.aleatoric[0]:.1f}")
+    1.0
+    0.0
     """
 
     partition_: Partition
@@ -122,13 +135,13 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
-        """Calibrate on predictions (n_items, n_classes) and label counts of the same shape, dense or sparse.
+        """Calibrate on predictions (n_items, n_classes) and label counts of the same shape.
 
-        The model must not have been trained on these items. `cells` goes with a
-        PrecomputedPartition.
+        The model must not have been trained on these items. Counts may be dense or sparse; `cells`
+        goes with a PrecomputedPartition.
         """
         p = _check_predictions(probabilities)
-        self.partition_ = clone(as_partition(self.partition)).fit(p)
+        self.partition_ = clone(as_partition(self.partition)).fit_checked(p)
         return self._fit(self._count(p, counts, cells))
 
     def partial_fit(
@@ -141,27 +154,32 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """
         if not hasattr(self, "statistics_"):
             return self.fit(probabilities, counts, cells=cells)
-        return self._fit(
-            self.statistics_ + self._count(_check_predictions(probabilities), counts, cells)
-        )
+        p = _check_predictions(probabilities, self.statistics_.n_classes)
+        return self._fit(self.statistics_ + self._count(p, counts, cells))
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
-        """Calibrate from statistics that were gathered elsewhere, with this calibrator's partition."""
+        """Calibrate from statistics gathered elsewhere with this calibrator's partition."""
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
         return self._fit(statistics)
+
+    def locate(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Located:
+        """Return the predictions after checking them, and the cell of each item."""
+        self._check_fitted()
+        p = _check_predictions(probabilities, self.statistics_.n_classes)
+        return Located(p, self.partition_.assign_checked(p, cells))
 
     def predict_mixture(
         self, probabilities: ArrayLike, *, cells: ArrayLike | None = None
     ) -> Mixtures:
         """Return the calibrated mixture of each item, in class order."""
-        p, where = self._locate(probabilities, cells)
+        p, where = self.locate(probabilities, cells)
         if self.method == "empirical":
             return self.cell_mixtures_[where]
         return _unalign(self.cell_mixtures_[where], rank_classes(p))
 
     def predict_proba(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Array:
         """Return the mean of each item's mixture, a calibrated first-order prediction."""
-        p, where = self._locate(probabilities, cells)
+        p, where = self.locate(probabilities, cells)
         means = self.cell_mixtures_.mean()
         if self.method == "empirical":
             return means[where]
@@ -180,12 +198,11 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         cells: ArrayLike | None = None,
     ) -> Decomposition:
         """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        if isinstance(
-            entropy, Custom
-        ):  # may treat classes differently, so it needs them in their order
+        if isinstance(entropy, Custom):
+            # It may treat classes differently, so it needs them in their order.
             mixtures = self.predict_mixture(probabilities, cells=cells)
         else:
-            _, where = self._locate(probabilities, cells)
+            _, where = self.locate(probabilities, cells)
             mixtures = self.cell_mixtures_[where]
         return decompose(mixtures, entropy, base=base, kind=kind, panel_size=self.panel_size)
 
@@ -215,10 +232,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """Measure calibration on test items, cell by cell; options as in `hocal.calibration_error`.
 
         For "deconvolved" both sides have the classes in order of falling prediction, so that one
-        mixture a cell suffices however many items there are. "empirical" predicts snapshots, of the
-        k of its fit.
+        mixture per cell suffices however many items there are. "empirical" predicts snapshots, of
+        the k of its fit.
         """
-        p, where = self._locate(probabilities, cells)
+        p, where = self.locate(probabilities, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))
         snapshots = self.method == "empirical"
@@ -250,16 +267,13 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         )
 
     def _fitted_html(self) -> str:
-        if not hasattr(self, "cell_mixtures_"):
-            return ""
-        parts = decompose(self.cell_mixtures_, panel_size=self.panel_size)
-        return fitted_table(
-            self.statistics_, parts.as_dict(), n_borrowed=int((self.source_ != "cell").sum())
-        )
+        return fitted_html(self)
 
     def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
-        where = self.partition_.assign(p, cells)
-        return CellStatistics.from_items(p, counts, where, self.partition_.layout_)
+        checked = check_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("probabilities", "counts"))
+        where = self.partition_.assign_checked(p, cells)
+        return CellStatistics.from_checked(p, checked, where, self.partition_.layout_)
 
     def _fit(self, statistics: CellStatistics) -> Self:
         check_choice(self.method, "method", METHODS)
@@ -291,9 +305,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self, statistics: CellStatistics
     ) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
         cells, counts, multiplicity = statistics.aligned
-        with threadpool_limits(
-            1, user_api="blas"
-        ):  # threads on matrices this small cost more than they bring
+        # Threads on matrices this small cost more than they bring.
+        with threadpool_limits(1, user_api="blas"):
             fit = deconvolve(
                 counts,
                 cells,
@@ -309,11 +322,6 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations},
         )
 
-    def _locate(self, probabilities: ArrayLike, cells: ArrayLike | None) -> tuple[Array, Index]:
-        self._check_fitted()
-        p = _check_predictions(probabilities, self.statistics_.n_classes)
-        return p, self.partition_.assign(p, cells)
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "cell_mixtures_"):
             raise NotFittedError(
@@ -321,16 +329,26 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             )
 
 
+def fitted_html(calibrator: SnapshotCalibrator) -> str:
+    """Return what a notebook shows of a fitted calibrator; nothing of one that is not."""
+    if not hasattr(calibrator, "cell_mixtures_"):
+        return ""
+    parts = decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size)
+    n_borrowed = int((calibrator.source_ != "cell").sum())
+    return fitted_table(calibrator.statistics_, parts.as_dict(), n_borrowed=n_borrowed)
+
+
 def _check_predictions(probabilities: Any, n_classes: int | None = None) -> Array:
-    """Return one label distribution an item; refuse what is one step away from it with a way out."""
+    """Return one label distribution per item; say the way out where it is one step away."""
     if isinstance(probabilities, Mixtures):
-        raise ValueError(
-            "`probabilities` must be label distributions, got Mixtures. Pass their mean()."
-        )
+        rule = "must be label distributions"
+        raise InputError("probabilities", rule, value="Mixtures", remedy="Pass their mean().")
     if np.ndim(probabilities) == 3:
-        raise ValueError(
-            f"`probabilities` must have shape (n_items, n_classes), got {np.shape(probabilities)}. "
-            "Average the members of an ensemble first, as in probabilities.mean(axis=1)."
+        raise InputError(
+            "probabilities",
+            "must have shape (n_items, n_classes)",
+            value=np.shape(probabilities),
+            remedy="Average the members of an ensemble first, as in probabilities.mean(axis=1).",
         )
     return check_simplex(probabilities, ndim=2, n_classes=n_classes)
 
@@ -342,37 +360,37 @@ def _source_names(source: Index) -> NDArray[np.str_]:
 
 def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:
     """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
-    if not hasattr(partition, "n_cells_"):
-        if hasattr(partition, "random_state") or type(partition).__name__ in (
-            "QuantilePartition",
-            "LevelSetPartition",
-        ):
-            raise ValueError(
-                "`partition` must be fitted before fit_statistics when it learns from predictions."
-            )
-        partition = clone(partition).fit(
-            np.full((1, statistics.n_classes), 1 / statistics.n_classes)
+    if not partition.is_fitted and partition.learns_from_predictions:
+        raise InputError(
+            "partition",
+            "must be fitted before fit_statistics when it learns from predictions",
+            value=f"a {type(partition).__name__} that is not",
+            remedy="Fit it on predictions and use the same one for the statistics.",
         )
-    same = partition.n_classes_ == statistics.n_classes and all(
-        map(np.array_equal, partition.layout_, statistics.layout)
-    )
-    if not same:
-        raise ValueError(
-            f"`statistics` must come from the calibrator's partition, got {statistics.n_cells} cells of "
-            f"{statistics.n_classes} classes for {partition}."
+    n_classes = statistics.n_classes
+    fitted = partition if partition.is_fitted else clone(partition).fit_classes(n_classes)
+    same_layout = all(map(np.array_equal, fitted.layout_, statistics.layout))
+    if fitted.n_classes_ != n_classes or not same_layout:
+        raise InputError(
+            "statistics",
+            "must come from the calibrator's partition",
+            value=f"{statistics.n_cells} cells of {n_classes} classes for {partition}",
         )
-    return partition
+    return fitted
 
 
 def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
-    """Map mixtures over ranks to mixtures over classes, once for each distinct pair of mixture and ranking."""
+    """Map mixtures over ranks to mixtures over classes, once per pair of mixture and ranking."""
     packed = compress(np.column_stack([mixtures.index, ranking]))
     pairs = np.asarray(packed.unique)
     row, atom, offsets = mixtures.pairs(pairs[:, 0])
     if len(row) * mixtures.n_classes > MAX_NUMBERS:
-        raise ValueError(
-            f"`probabilities` must have fewer distinct rankings in one call, got {len(pairs)} with {len(row)} atoms. "
-            "Predict in batches; decompose, predict_proba and calibration_error need no mixture an item."
+        raise InputError(
+            "probabilities",
+            "must have fewer distinct rankings in one call",
+            value=f"{len(pairs)} with {len(row)} atoms",
+            remedy="Predict in batches; decompose, predict_proba and calibration_error "
+            "need no mixture per item.",
         )
     points = np.empty((len(row), mixtures.n_classes))
     for block in mixtures.blocks(pairs[:, 0]):

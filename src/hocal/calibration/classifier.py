@@ -1,4 +1,4 @@
-"""A scikit-learn meta-estimator: any classifier, calibrated to the labels that several people gave each item."""
+"""A scikit-learn meta-estimator: any classifier, calibrated to several labels per item."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks
 from hocal._base.typing import Array
 from hocal._base.validation import check_counts, check_integer, check_same_length
-from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.calibrator import SnapshotCalibrator, fitted_html
 from hocal.calibration.cross_fitting import (
+    Fold,
     Labels,
-    Split,
-    aligned_proba,
+    assign_folds,
     check_splits,
-    deal,
     expand,
     frozen_classes,
     holds_counts,
     majority,
     out_of_fold,
+    proba_by_class,
     read_labels,
     train,
 )
-from hocal.cells.partitions import PrecomputedPartition
+from hocal.cells.partitions import as_partition
 from hocal.guarantees.certificates import Certificate
 from hocal.uncertainty.decomposition import Decomposition, Kind
 from hocal.uncertainty.entropy import Entropy
@@ -83,7 +84,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         once; items it never holds out train the model and calibrate nothing. Unused with a frozen
         estimator.
     random_state : int, Generator or None
-        Shuffles the items before they are dealt to a number of folds; None keeps their order.
+        Shuffles the items before they are assigned to a number of folds; None keeps their order.
 
     Attributes
     ----------
@@ -118,7 +119,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     >>> X = rng.normal(size=(500, 1))
     >>> dogs = rng.binomial(5, 1 / (1 + np.exp(-3 * X[:, 0])))  # five people label each picture
     >>> counts = np.column_stack([5 - dogs, dogs])
-    >>> classifier = HigherOrderCalibratedClassifier(method="empirical").fit(X, counts, classes=["cat", "dog"])
+    >>> classifier = HigherOrderCalibratedClassifier(method="empirical")
+    >>> classifier = classifier.fit(X, counts, classes=["cat", "dog"])
     >>> classifier.predict([[-2.0], [2.0]]).tolist()
     ['cat', 'dog']
     >>> parts = classifier.decompose([[0.0], [2.0]])
@@ -157,10 +159,10 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         X : array, sparse matrix or dataframe of shape (n_items, n_features)
             Whatever the estimator takes; its rows are the items.
         y : array or sparse matrix of shape (n_items, n_classes), or (n_items,)
-            Label counts of each item, or one label an item.
+            Label counts of each item, or one label per item.
         classes : array of shape (n_classes,), optional
             The labels that the columns of counts stand for: by default those of a frozen estimator,
-            else the columns' names in a dataframe, else 0, 1, 2, ... With one label an item: all
+            else the columns' names in a dataframe, else 0, 1, 2, ... With one label per item: all
             labels there are, if some may not occur.
         **params : dict
             Passed to the estimator's `fit`, with items selected and repeated like those of X;
@@ -181,7 +183,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         check_same_length(X, items, ("X", "counts" if holds_counts(y) else "y"))
         if isinstance(estimator, FrozenEstimator):
             model = estimator
-            p = aligned_proba(estimator, X, labels.classes)
+            p = proba_by_class(estimator, X, labels.classes)
         else:
             to_fit, to_split = self._route(params)
             # Before the folds: what the estimator has to say against X should speak of all of X.
@@ -194,7 +196,13 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     def predict_proba(self, X: Any) -> Array:
         """Return calibrated probabilities (n_items, n_classes): the mean of each item's mixture."""
-        return self._fitted().predict_proba(self._raw_proba(X))
+        raw = self.base_proba(X)
+        return self.calibrator_.predict_proba(raw)
+
+    def base_proba(self, X: Any) -> Array:
+        """Return what the estimator itself predicts, uncalibrated, in the order of `classes_`."""
+        check_is_fitted(self, "calibrator_")
+        return proba_by_class(self.estimator_, X, self.classes_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely label of each item, ties going to the first class."""
@@ -203,7 +211,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     def predict_mixture(self, X: Any) -> Mixtures:
         """Return the calibrated distribution over label distributions of each item."""
-        return self._fitted().predict_mixture(self._raw_proba(X))
+        raw = self.base_proba(X)
+        return self.calibrator_.predict_mixture(raw)
 
     def decompose(
         self,
@@ -214,24 +223,27 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         kind: Kind = "mutual-information",
     ) -> Decomposition:
         """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        return self._fitted().decompose(self._raw_proba(X), entropy, base=base, kind=kind)
+        raw = self.base_proba(X)
+        return self.calibrator_.decompose(raw, entropy, base=base, kind=kind)
 
     def predict_set(self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms") -> PredictionSets:
-        """Return a set of label distributions with the given mass for each item, as in `hocal.predict_set`."""
-        return self._fitted().predict_set(self._raw_proba(X), coverage=coverage, shape=shape)
+        """Return a set of label distributions for each item, as in `hocal.predict_set`."""
+        raw = self.base_proba(X)
+        return self.calibrator_.predict_set(raw, coverage=coverage, shape=shape)
 
     def certify(self, confidence: float = 0.95, **options: Any) -> Certificate:
         """Say what is guaranteed for each cell; options as in `SnapshotCalibrator.certify`.
 
         With cross-validation the certificate is about the models of the folds, see the notes above.
         """
-        certificate = self._fitted().certify(confidence, **options)
+        check_is_fitted(self, "calibrator_")
+        certificate = self.calibrator_.certify(confidence, **options)
         if isinstance(self.estimator, FrozenEstimator):
             return certificate
         return replace(certificate, assumptions=(*certificate.assumptions, _CROSS_FITTED))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy; for label counts, the share of labels that equal the item's prediction."""
+        """Return the accuracy; for label counts, the share of labels that equal the prediction."""
         if not holds_counts(y):
             return float(super().score(X, y, sample_weight))
         predicted = self.predict_proba(X).argmax(axis=1)
@@ -253,7 +265,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return np.asarray(self.estimator_.feature_names_in_)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return where metadata given to `fit` goes: to the estimator's `fit` and the splitter's `split`."""
+        """Return where metadata goes: to the estimator's `fit` and the splitter's `split`."""
         router = MetadataRouter(owner=self).add_self_request(self)
         router.add(
             estimator=self._base_estimator(),
@@ -276,31 +288,30 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
             return LogisticRegression()
         if not hasattr(self.estimator, "predict_proba"):
-            raise ValueError(
-                f"`estimator` must have predict_proba, got {self.estimator!r}. "
-                "Wrap it in sklearn.calibration.CalibratedClassifierCV, or choose an option that gives it one."
+            raise InputError(
+                "estimator",
+                "must have predict_proba",
+                value=repr(self.estimator),
+                remedy="Wrap it in sklearn.calibration.CalibratedClassifierCV, "
+                "or choose an option that gives it one.",
             )
         return self.estimator
 
     def _calibrator(self) -> SnapshotCalibrator:
-        if isinstance(self.partition, PrecomputedPartition):
-            raise ValueError(
-                f"`partition` must compute cells from predictions, got {self.partition!r}. "
-                "Use SnapshotCalibrator, which takes cells=, on the classifier's predictions."
+        if as_partition(self.partition).takes_cells:
+            raise InputError(
+                "partition",
+                "must compute cells from predictions",
+                value=repr(self.partition),
+                remedy="Use SnapshotCalibrator, which takes cells=, "
+                "on the classifier's predictions.",
             )
         return SnapshotCalibrator(
             self.partition, method=self.method, k=self.k, panel_size=self.panel_size
         )
 
     def _fitted_html(self) -> str:
-        return self.calibrator_._fitted_html() if hasattr(self, "calibrator_") else ""
-
-    def _fitted(self) -> SnapshotCalibrator:
-        check_is_fitted(self, "calibrator_")
-        return self.calibrator_
-
-    def _raw_proba(self, X: Any) -> Array:
-        return aligned_proba(self.estimator_, X, self.classes_)
+        return fitted_html(self.calibrator_) if hasattr(self, "calibrator_") else ""
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the parameters of the estimator's `fit` and of the splitter's `split`."""
@@ -311,20 +322,23 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         to_split = {"groups": given.pop("groups")} if "groups" in given else {}
         return given, to_split
 
-    def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Split]:
+    def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Fold]:
         """Return training and held-out items of each fold."""
         items = np.arange(labels.counts.shape[0])
         most = majority(labels.counts)
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, str):
-            raise ValueError(
-                f"`cv` must be a number of folds, a splitter or pairs of (train, test) items, got {cv!r}. "
-                "Wrap an estimator that is trained already in sklearn.frozen.FrozenEstimator."
+            raise InputError(
+                "cv",
+                "must be a number of folds, a splitter or pairs of (train, test) items",
+                value=repr(cv),
+                remedy="Wrap an estimator that is trained already in "
+                "sklearn.frozen.FrozenEstimator.",
             )
         if isinstance(cv, Integral):
             n_folds = check_integer(
                 cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item."
             )
-            cv = PredefinedSplit(deal(most, n_folds, self.random_state))
+            cv = PredefinedSplit(assign_folds(most, n_folds, self.random_state))
         folds = check_cv(cv).split(X, labels.classes[most], **options)
         return check_splits([(items[train], items[test]) for train, test in folds], len(items))

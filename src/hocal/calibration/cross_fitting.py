@@ -17,25 +17,27 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_counts, check_random_state
 
 __all__ = [
+    "Fold",
     "Labels",
-    "Split",
-    "aligned_proba",
+    "assign_folds",
     "check_splits",
-    "deal",
     "expand",
     "frozen_classes",
     "holds_counts",
     "majority",
     "out_of_fold",
+    "proba_by_class",
     "read_labels",
     "train",
 ]
 
-Split = tuple[Index, Index]
+#: Items that train a model, and items it is held out from.
+Fold = tuple[Index, Index]
 
 
 class Labels(NamedTuple):
@@ -46,7 +48,7 @@ class Labels(NamedTuple):
 
 
 def holds_counts(y: Any) -> bool:
-    """Tell label counts from one label an item, which may come as a column."""
+    """Tell label counts from one label per item, which may come as a column."""
     shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
     return len(shape) == 2 and shape[1] != 1
 
@@ -60,7 +62,7 @@ def frozen_classes(estimator: Any) -> NDArray[Any] | None:
 
 
 def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -> Labels:
-    """Return counts and class names from either form of labels; `known` are a frozen estimator's classes."""
+    """Return counts and class names of either form; `known` are a frozen estimator's classes."""
     names = known if classes is None else _check_classes(classes, known)
     if not holds_counts(y):
         return _read_single_labels(y, names)
@@ -70,20 +72,28 @@ def read_labels(y: Any, classes: ArrayLike | None, known: NDArray[Any] | None) -
         names = np.arange(counts.shape[1]) if columns is None else columns
     if counts.shape[1] != len(names):
         whose = "classes of the frozen estimator" if classes is None else "given `classes`"
-        raise ValueError(
-            f"`counts` must have a column for each of the {len(names)} {whose}, got {counts.shape[1]} columns. "
-            "Drop items with other labels, or add a column of zeros for a class without labels."
+        raise InputError(
+            "counts",
+            f"must have a column for each of the {len(names)} {whose}",
+            value=f"{counts.shape[1]} columns",
+            remedy="Drop items with other labels, "
+            "or add a column of zeros for a class without labels.",
         )
-    if (
-        columns is not None
-        and sorted(columns.tolist()) == sorted(map(str, names))
-        and (columns != names).any()
-    ):
-        raise ValueError(
-            f"`counts` must have its columns in the order of the classes, {names.tolist()}, got {columns.tolist()}. "
-            "Reorder the columns."
-        )
+    if columns is not None:
+        _check_order(columns, names)
     return Labels(counts, names)
+
+
+def _check_order(columns: NDArray[Any], names: NDArray[Any]) -> None:
+    """Refuse columns with the names of the classes in another order."""
+    same_names = sorted(columns.tolist()) == sorted(map(str, names))
+    if same_names and (columns != names).any():
+        raise InputError(
+            "counts",
+            f"must have its columns in the order of the classes, {names.tolist()}",
+            value=columns.tolist(),
+            remedy="Reorder the columns.",
+        )
 
 
 def _column_names(y: Any) -> NDArray[Any] | None:
@@ -97,39 +107,40 @@ def _column_names(y: Any) -> NDArray[Any] | None:
 
 
 def _read_single_labels(y: Any, names: NDArray[Any] | None) -> Labels:
-    """Return counts and class names from one label an item."""
+    """Return counts and class names from one label per item."""
     labels = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=None, input_name="y")
     if labels.dtype.kind == "f":
         check_classification_targets(labels)
     names = np.unique(labels) if names is None else names
     if len(names) < 2:
-        raise ValueError(
-            f"`y` must hold labels of at least two classes, got one class, {names.tolist()[0]!r}."
-        )
+        rule = "must hold labels of at least two classes"
+        raise InputError("y", rule, value=f"one class, {names.tolist()[0]!r}")
     return Labels(_count_single(labels, names), names)
 
 
 def _check_classes(classes: ArrayLike, known: NDArray[Any] | None) -> NDArray[Any]:
-    """Return class names after checking that they are distinct, and the frozen estimator's if there is one."""
+    """Return class names after checking that they are distinct and the frozen estimator's."""
     names = np.asarray(classes)
     if names.ndim != 1 or len(set(names.tolist())) != len(names):
-        raise ValueError(f"`classes` must be a list of distinct labels, got {classes!r}.")
+        raise InputError("classes", "must be a list of distinct labels", value=repr(classes))
     if known is not None and set(names.tolist()) != set(known.tolist()):
-        raise ValueError(
-            f"`classes` must be those of the frozen estimator, {known.tolist()}, in any order, got {names.tolist()}."
-        )
+        rule = f"must be those of the frozen estimator, {known.tolist()}, in any order"
+        raise InputError("classes", rule, value=names.tolist())
     return names
 
 
 def _count_single(labels: NDArray[Any], names: NDArray[Any]) -> Counts:
-    """Return counts of one label an item."""
+    """Return counts of one label per item."""
     column = {name: j for j, name in enumerate(names.tolist())}
     codes = np.array([column.get(label, -1) for label in labels.tolist()])
     if codes.min() < 0:
         row = int(codes.argmin())
-        raise ValueError(
-            f"`y` must hold labels among the classes {names.tolist()}, got {labels.tolist()[row]!r} in row {row}. "
-            "Drop such items."
+        raise InputError(
+            "y",
+            f"must hold labels among the classes {names.tolist()}",
+            value=repr(labels.tolist()[row]),
+            where=f"in row {row}",
+            remedy="Drop such items.",
         )
     ones = np.ones(len(codes), dtype=np.int64)
     return sparse.csr_array(
@@ -140,8 +151,8 @@ def _count_single(labels: NDArray[Any], names: NDArray[Any]) -> Counts:
 def expand(counts: Counts) -> tuple[Index, Index, Array]:
     """Return row, class and number of labels wherever an item has labels for a class."""
     table = sparse.coo_array(counts)
-    filled = table.data > 0
-    return table.row[filled], table.col[filled], table.data[filled].astype(np.float64)
+    labelled = table.data > 0
+    return table.row[labelled], table.col[labelled], table.data[labelled].astype(np.float64)
 
 
 def majority(counts: Counts) -> Index:
@@ -149,8 +160,8 @@ def majority(counts: Counts) -> Index:
     return np.asarray(counts.argmax(axis=1)).reshape(-1)
 
 
-def deal(labels: Index, n_folds: int, random_state: Any) -> Index:
-    """Return a fold for each item, dealing the items of each class out in turn: no class is too rare for it."""
+def assign_folds(labels: Index, n_folds: int, random_state: Any) -> Index:
+    """Return a fold for each item; the items of each class go to all folds in turn."""
     order = np.arange(len(labels))
     if random_state is not None:
         order = check_random_state(random_state).permutation(order)
@@ -159,25 +170,26 @@ def deal(labels: Index, n_folds: int, random_state: Any) -> Index:
     return fold
 
 
-def check_splits(splits: list[Split], n_items: int) -> list[Split]:
+def check_splits(splits: list[Fold], n_items: int) -> list[Fold]:
     """Refuse folds in which an item calibrates a model that saw it, or calibrates twice."""
     held_out = np.concatenate([test for _, test in splits])
     times = np.bincount(held_out, minlength=n_items)
     if times.max() > 1:
-        raise ValueError(
-            f"`cv` must hold out each item at most once, got item {times.argmax()} held out {times.max()} times. "
-            "Use KFold, or one split."
+        raise InputError(
+            "cv",
+            "must hold out each item at most once",
+            value=f"item {times.argmax()} held out {times.max()} times",
+            remedy="Use KFold, or one split.",
         )
     for kept, test in splits:
         if len(both := np.intersect1d(kept, test)):
-            raise ValueError(
-                f"`cv` must not train on the items it holds out, got item {both[0]} in both parts."
-            )
+            rule = "must not train on the items it holds out"
+            raise InputError("cv", rule, value=f"item {both[0]} in both parts")
     return splits
 
 
 def _weight_argument(estimator: Any) -> str | None:
-    """Return the name under which an estimator's `fit` takes sample weights, None if it takes none."""
+    """Return the name under which an estimator's `fit` takes sample weights, None without."""
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     if get_config()["enable_metadata_routing"]:
@@ -209,28 +221,29 @@ def train(estimator: Any, X: Any, labels: Labels, items: Index, params: dict[str
 
 
 def _select(value: Any, rows: Index, n_items: int) -> Any:
-    """Return the rows of a parameter that has one for each item, and any other parameter as it is."""
+    """Return the rows of a parameter that has one per item, any other parameter as it is."""
     shape = () if isinstance(value, (str, dict)) else np.shape(value)
     return _safe_indexing(value, rows) if shape[:1] == (n_items,) else value
 
 
 def out_of_fold(
-    estimator: Any, X: Any, labels: Labels, splits: Iterable[Split], params: dict[str, Any]
+    estimator: Any, X: Any, labels: Labels, splits: Iterable[Fold], params: dict[str, Any]
 ) -> tuple[Index, Array]:
-    """Return the items that are held out and, for each, the prediction of a model that has not seen it."""
+    """Return the items that are held out, and predictions of models that have not seen them."""
     items = []
     predictions = []
     for kept, held_out in splits:
         model = train(estimator, X, labels, kept, params)
         items.append(held_out)
-        predictions.append(aligned_proba(model, _safe_indexing(X, held_out), labels.classes))
+        predictions.append(proba_by_class(model, _safe_indexing(X, held_out), labels.classes))
     return np.concatenate(items), np.concatenate(predictions)
 
 
-def aligned_proba(model: Any, X: Any, classes: NDArray[Any]) -> Array:
-    """Return a model's probabilities in the order of `classes`, 0 for those it has not been trained on."""
+def proba_by_class(model: Any, X: Any, classes: NDArray[Any]) -> Array:
+    """Return a model's probabilities in the order of `classes`, 0 for classes it never saw."""
     p = np.asarray(model.predict_proba(X), dtype=np.float64)
     column = {name: j for j, name in enumerate(classes.tolist())}
-    aligned = np.zeros((len(p), len(classes)))
-    aligned[:, [column[name] for name in np.asarray(model.classes_).tolist()]] = p
-    return aligned
+    known = [column[name] for name in np.asarray(model.classes_).tolist()]
+    result = np.zeros((len(p), len(classes)))
+    result[:, known] = p
+    return result

@@ -1,4 +1,4 @@
-"""Save and load calibrators in one safetensors file: arrays and JSON, nothing that could run code."""
+"""Save and load calibrators in one safetensors file: arrays and JSON, nothing that runs code."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
 from hocal._base.typing import Counts
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.cells import partitions as partitions
-from hocal.cells.partitions import CellLayout, Partition
+from hocal.cells.protocol import CellLayout, Partition, find_partition
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -25,14 +25,8 @@ __all__ = ["load", "read_notes", "save"]
 
 FORMAT = "hocal-calibrator"
 VERSION = 1
-_PARTITIONS = (
-    "KMeansPartition",
-    "LevelSetPartition",
-    "PrecomputedPartition",
-    "QuantilePartition",
-    "TopLabelPartition",
-    "UniformPartition",
-)
+_LEARNED = "partition."  # before the names of arrays that a partition learned
+_PARAMETER = "partition parameter."  # before those that it was made with
 _SOURCES = ("cell", "neighbours", "pool")
 
 Tensors = dict[str, NDArray[Any]]
@@ -49,8 +43,8 @@ def save(
     Parameters
     ----------
     calibrator : SnapshotCalibrator
-        Fitted, with a partition of this package (a callable cannot be saved) and no Generator as
-        `random_state`.
+        Fitted, with no Generator as `random_state`. A partition of your own is saved as well; a
+        callable cannot be.
     path : str or path
         Where to write; an existing file is replaced once the new one is complete.
     notes : mapping from str to str, optional
@@ -71,17 +65,23 @@ def save(
     from safetensors.numpy import save as to_bytes
 
     if not isinstance(calibrator, SnapshotCalibrator) or not hasattr(calibrator, "cell_mixtures_"):
-        raise ValueError(
-            f"`calibrator` must be a fitted SnapshotCalibrator, got {calibrator!r}. Fit it first; of a "
-            "HigherOrderCalibratedClassifier save calibrator_, and the base estimator with its own tools."
+        raise InputError(
+            "calibrator",
+            "must be a fitted SnapshotCalibrator",
+            value=repr(calibrator),
+            remedy="Fit it first; of a HigherOrderCalibratedClassifier save calibrator_, "
+            "and the base estimator with its own tools.",
         )
-    tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(calibrator).items()}
+    partition, arrays = _take_apart(calibrator.partition_)
+    named = _tensors(calibrator) | arrays
+    tensors = {name: np.ascontiguousarray(array) for name, array in named.items()}
+    header = _header(calibrator, partition, _check_notes(notes or {}))
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
-        "header": _header(calibrator, _check_notes(notes or {})),
+        "header": header,
+        "checksum": _checksum(tensors, header),
     }
-    metadata["checksum"] = _checksum(tensors, metadata["header"])
     write_atomically(Path(path), to_bytes(tensors, metadata))
 
 
@@ -92,6 +92,8 @@ def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:
     ----------
     path : str or path
         The file. One that is truncated, altered, of another kind or of a newer version is refused.
+        One with a partition of your own needs the module that defines it to be imported first; a
+        file is never a reason to import anything.
 
     Returns
     -------
@@ -140,17 +142,26 @@ def _read_checked(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors
     """Return the header and the arrays of a file after checking that `save` wrote all of it."""
     metadata, tensors = _read(Path(path))
     if metadata.get("format") != FORMAT:
-        raise ValueError(
-            f"`path` must name a file written by hocal.save, got another safetensors file, {path}."
+        raise InputError(
+            "path",
+            "must name a file written by hocal.save",
+            value=f"another safetensors file, {path}",
         )
     if metadata.get("version") != str(VERSION):
-        raise ValueError(
-            f"`path` must name a file of version {VERSION}, got version {metadata.get('version')} in {path}. "
-            "Upgrade hocal, or save the calibrator again."
+        raise InputError(
+            "path",
+            f"must name a file of version {VERSION}",
+            value=f"version {metadata.get('version')}",
+            where=f"in {path}",
+            remedy="Upgrade hocal, or save the calibrator again.",
         )
     if metadata.get("checksum") != _checksum(tensors, metadata.get("header", "")):
-        raise ValueError(
-            f"`path` must name an unaltered file, got a wrong checksum in {path}. Save it again."
+        raise InputError(
+            "path",
+            "must name an unaltered file",
+            value="a wrong checksum",
+            where=f"in {path}",
+            remedy="Save it again.",
         )
     return json.loads(metadata["header"]), tensors
 
@@ -158,38 +169,75 @@ def _read_checked(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors
 def _check_notes(notes: Mapping[str, str]) -> dict[str, str]:
     for key, value in notes.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise ValueError(
-                f"`notes` must map str to str, got {key!r}: {value!r}. Turn values into text first."
+            raise InputError(
+                "notes",
+                "must map str to str",
+                value=f"{key!r}: {value!r}",
+                remedy="Turn values into text first.",
             )
     return dict(notes)
 
 
-def _header(calibrator: SnapshotCalibrator, notes: dict[str, str]) -> str:
+def _header(
+    calibrator: SnapshotCalibrator, partition: dict[str, Any], notes: dict[str, str]
+) -> str:
     """Return parameters of calibrator and partition as JSON, and the notes where there are any."""
-    partition = calibrator.partition_
-    if type(partition).__name__ not in _PARTITIONS:
-        raise ValueError(
-            f"`calibrator` must have a partition of hocal to be saved, got {partition!r}."
-        )
     parameters = {**calibrator.get_params(deep=False), "partition": None}
+    fitted = calibrator.partition_
+    header = {
+        "parameters": parameters,
+        "partition": partition,
+        "shape": [fitted.n_classes_, fitted.n_cells_],
+        "diagnostics": calibrator.diagnostics_,
+        **({"notes": notes} if notes else {}),
+    }
     try:
-        return json.dumps(
-            {
-                "parameters": parameters,
-                "partition": {
-                    "class": type(partition).__name__,
-                    "parameters": partition.get_params(),
-                },
-                "shape": [partition.n_classes_, partition.n_cells_],
-                "diagnostics": calibrator.diagnostics_,
-                **({"notes": notes} if notes else {}),
-            },
-            sort_keys=True,
-        )
+        return json.dumps(header, sort_keys=True)
     except TypeError as error:
-        raise ValueError(
-            f"`calibrator` must have plain parameters to be saved, got {parameters}: {error}."
+        raise InputError(
+            "calibrator",
+            "must have plain parameters to be saved",
+            value=f"{parameters}: {error}",
         ) from error
+
+
+def _take_apart(partition: Partition) -> tuple[dict[str, Any], Tensors]:
+    """Return what the header says about a partition, and its arrays by name."""
+    parts = {_PARAMETER: partition.get_params(deep=False), _LEARNED: partition.state()}
+    plain: dict[str, dict[str, Any]] = {prefix: {} for prefix in parts}
+    arrays: Tensors = {}
+    for prefix, values in parts.items():
+        for name, value in values.items():
+            if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+                arrays[prefix + name] = value
+            else:
+                plain[prefix][name] = _plain(value, name, partition)
+    said = {
+        "class": partition.registered_name,
+        "module": type(partition).__module__,
+        "parameters": plain[_PARAMETER],
+        "learned": plain[_LEARNED],
+    }
+    return said, arrays
+
+
+def _plain(value: Any, name: str, partition: Partition) -> Any:
+    """Return a value in the types of JSON, which come back as they were."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry, name, partition) for entry in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(entry, name, partition) for key, entry in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise InputError(
+        "calibrator",
+        "must have a partition of numbers, text and numeric arrays to be saved",
+        value=repr(value),
+        where=f"as `{name}` of a {type(partition).__name__}",
+        remedy="Write a class with `state` and `restore`, as CONTRIBUTING.md shows.",
+    )
 
 
 def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
@@ -213,9 +261,6 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
         tensors |= {
             f"{name}.counts{part}": array for part, array in _count_arrays(histogram.counts).items()
         }
-    for name, value in vars(calibrator.partition_).items():
-        if isinstance(value, np.ndarray):
-            tensors[f"partition.{name}"] = value
     return tensors
 
 
@@ -240,19 +285,22 @@ def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
 
 
 def _rebuild_partition(header: dict[str, Any], tensors: Tensors, layout: CellLayout) -> Partition:
-    if header["partition"]["class"] not in _PARTITIONS:
-        raise ValueError(
-            f"`path` must hold a known partition, got {header['partition']['class']!r}. Upgrade hocal."
-        )
-    partition: Partition = getattr(partitions, header["partition"]["class"])(
-        **header["partition"]["parameters"]
-    )
+    said = header["partition"]
+    module = said.get("module", "")
+    kind = find_partition(said["class"], module=module, where="in the file")
+    partition = kind(**said["parameters"], **_with_prefix(tensors, _PARAMETER))
     partition.n_classes_, partition.n_cells_ = header["shape"]
     partition.layout_ = layout
-    for name, array in tensors.items():
-        if name.startswith("partition."):
-            setattr(partition, name.removeprefix("partition."), array)
+    partition.restore({**said.get("learned", {}), **_with_prefix(tensors, _LEARNED)})
     return partition
+
+
+def _with_prefix(tensors: Tensors, prefix: str) -> Tensors:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def _count_arrays(counts: Counts) -> Tensors:
@@ -290,8 +338,11 @@ def _read(path: Path) -> tuple[dict[str, str], Tensors]:
         raise FileNotFoundError(f"No calibrator at {path}.")
     try:
         with safe_open(path, framework="numpy") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = list(file.keys())
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
-        raise ValueError(
-            f"`path` must name a complete file written by hocal.save, got {path}: {error}."
+        raise InputError(
+            "path",
+            "must name a complete file written by hocal.save",
+            value=f"{path}: {error}",
         ) from error

@@ -2,16 +2,15 @@
 
 from hocal.cells.partitions import (
     CallablePartition,
-    CellLayout,
     KMeansPartition,
     LevelSetPartition,
-    Partition,
     PrecomputedPartition,
     QuantilePartition,
     TopLabelPartition,
     UniformPartition,
     as_partition,
 )
+from hocal.cells.protocol import CellLayout, Partition, find_partition, known_partitions
 from hocal.cells.statistics import CellStatistics, Histogram
 
 __all__ = [
@@ -27,4 +26,6 @@ __all__ = [
     "TopLabelPartition",
     "UniformPartition",
     "as_partition",
+    "find_partition",
+    "known_partitions",
 ]

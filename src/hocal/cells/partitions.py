@@ -1,23 +1,25 @@
-"""Partitions: sort items into cells by what a model predicts for them, never by their labels.
+"""The partitions of hocal: by top label, level set, centre or function, or given with the data.
 
-A partition has ``fit(probabilities)``, ``assign(probabilities)`` and, after fitting, ``n_cells_``
-and ``layout_``. Guarantees hold for partitions that were fixed without the calibration labels; a
-partition here only ever sees predictions.
+Guarantees hold for partitions that were fixed without the calibration labels; a partition only ever
+sees predictions. `hocal.cells.protocol` says how to write one.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_cells, check_integer, check_simplex
+from hocal._base.validation import check_cells, check_integer
+from hocal.cells.protocol import CellLayout, Frame, Partition
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 __all__ = [
     "CallablePartition",
@@ -33,47 +35,7 @@ __all__ = [
 ]
 
 
-class CellLayout(NamedTuple):
-    """How the cells of a partition lie to each other, for borrowing strength between them."""
-
-    #: (n_cells,) cells of one group form a line; for top-label partitions, the top label
-    group: Index
-    level: Index  #: (n_cells,) place on that line; cells of one level in all groups are alike
-
-
-class Partition(BaseEstimator):
-    """Base of the partitions: validates, remembers the number of classes, and delegates."""
-
-    n_classes_: int
-    n_cells_: int
-    layout_: CellLayout
-
-    def fit(self, probabilities: ArrayLike) -> Self:
-        """Learn the cells from predictions of shape (n_items, n_classes); labels are never seen."""
-        p = check_simplex(probabilities, ndim=2)
-        self.n_classes_ = p.shape[1]
-        self.n_cells_, self.layout_ = self._learn(p)
-        return self
-
-    def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Index:
-        """Return the cell number of each item, from 0 to n_cells_ - 1; `cells` is for PrecomputedPartition."""
-        check_is_fitted(self, "n_cells_")
-        if cells is not None:
-            raise ValueError(
-                f"`cells` must be left out with a {type(self).__name__}, which computes them."
-            )
-        return self._locate(check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)).astype(
-            np.intp, copy=False
-        )
-
-    @abstractmethod
-    def _learn(self, p: Array) -> tuple[int, CellLayout]: ...
-
-    @abstractmethod
-    def _locate(self, p: Array) -> Index: ...
-
-
-class TopLabelPartition(Partition):
+class TopLabelPartition(Partition, name="TopLabelPartition"):
     """Cells by the most likely class and the slice of [0, 1] its probability falls in.
 
     Cell ``top * n_slices + slice``; a probability of exactly 1 belongs to the last slice, a tie for
@@ -95,16 +57,34 @@ class TopLabelPartition(Partition):
     def __init__(self, n_slices: int = 10) -> None:
         self.n_slices = n_slices
 
-    def _learn(self, p: Array) -> tuple[int, CellLayout]:
+    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:
         n_slices = check_integer(self.n_slices, "n_slices", minimum=1)
-        return p.shape[1] * n_slices, _grid_layout(p.shape[1], n_slices)
+        return n_classes * n_slices, CellLayout.grid(n_classes, n_slices)
 
     def _locate(self, p: Array) -> Index:
         top, confidence = _top(p)
         return np.asarray(top * self.n_slices + _slice(confidence, self.n_slices))
 
+    def _locate_in_engine(self, frame: Frame, columns: Sequence[str]) -> Frame:
+        import narwhals as nw
 
-class UniformPartition(Partition):
+        highest = frame.with_columns(nw.max_horizontal(*columns).alias("highest"))
+        no_place = nw.lit(float(len(columns)))
+        places = (
+            nw.when(nw.col(column) == nw.col("highest")).then(nw.lit(float(j))).otherwise(no_place)
+            for j, column in enumerate(columns)
+        )
+        top = nw.min_horizontal(*places)  # a tie goes to the first class
+        piece = _slice_in_engine(nw.col("highest"), self.n_slices)
+        return highest.with_columns((top * self.n_slices + piece).alias("cell"))
+
+    def describe(self, cell: int, class_names: Sequence[str]) -> str:
+        """Name the top label and the range of its probability."""
+        top, piece = divmod(cell, self.n_slices)
+        return f"{class_names[top]}, {_range(piece / self.n_slices, (piece + 1) / self.n_slices)}"
+
+
+class UniformPartition(Partition, name="UniformPartition"):
     """Cells by equal bins of the probability of the second class; for two classes.
 
     Parameters
@@ -122,20 +102,32 @@ class UniformPartition(Partition):
     def __init__(self, n_bins: int = 10) -> None:
         self.n_bins = n_bins
 
-    def _learn(self, p: Array) -> tuple[int, CellLayout]:
-        if p.shape[1] != 2:
-            raise ValueError(
-                f"`probabilities` must have two classes for a UniformPartition, got {p.shape[1]}. "
-                "Use TopLabelPartition for more."
+    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:
+        if n_classes != 2:
+            raise InputError(
+                "probabilities",
+                "must have two classes for a UniformPartition",
+                value=n_classes,
+                remedy="Use TopLabelPartition for more.",
             )
         n_bins = check_integer(self.n_bins, "n_bins", minimum=1)
-        return n_bins, _grid_layout(1, n_bins)
+        return n_bins, CellLayout.grid(1, n_bins)
 
     def _locate(self, p: Array) -> Index:
         return _slice(p[:, 1], self.n_bins)
 
+    def _locate_in_engine(self, frame: Frame, columns: Sequence[str]) -> Frame:
+        import narwhals as nw
 
-class QuantilePartition(Partition):
+        cell = _slice_in_engine(nw.col(columns[1]), self.n_bins)
+        return frame.with_columns(cell.alias("cell"))
+
+    def describe(self, cell: int, class_names: Sequence[str]) -> str:
+        """Name the second class and the range of its probability."""
+        return f"{class_names[1]}, {_range(cell / self.n_bins, (cell + 1) / self.n_bins)}"
+
+
+class QuantilePartition(Partition, name="QuantilePartition"):
     """Cells by the most likely class and equally filled slices of its probability.
 
     Parameters
@@ -162,19 +154,23 @@ class QuantilePartition(Partition):
         chosen = [
             confidence[top == j] if (top == j).any() else confidence for j in range(p.shape[1])
         ]
-        self.edges_ = np.stack(
-            [np.quantile(values, ranks) for values in chosen]
-        )  # (n_classes, n_slices - 1)
-        return p.shape[1] * n_slices, _grid_layout(p.shape[1], n_slices)
+        # (n_classes, n_slices - 1)
+        self.edges_ = np.stack([np.quantile(values, ranks) for values in chosen])
+        return p.shape[1] * n_slices, CellLayout.grid(p.shape[1], n_slices)
 
     def _locate(self, p: Array) -> Index:
         top, confidence = _top(p)
-        return np.asarray(
-            top * self.n_slices + (self.edges_[top] < confidence[:, None]).sum(axis=1)
-        )
+        piece = (self.edges_[top] < confidence[:, None]).sum(axis=1)
+        return np.asarray(top * self.n_slices + piece)
+
+    def describe(self, cell: int, class_names: Sequence[str]) -> str:
+        """Name the top label and the range of its probability."""
+        top, piece = divmod(cell, self.n_slices)
+        edges = [0.0, *self.edges_[top], 1.0]
+        return f"{class_names[top]}, {_range(edges[piece], edges[piece + 1])}"
 
 
-class LevelSetPartition(Partition):
+class LevelSetPartition(Partition, name="LevelSetPartition"):
     """Cells of equal predictions after rounding, the level sets of the model.
 
     Parameters
@@ -196,13 +192,17 @@ class LevelSetPartition(Partition):
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
         decimals = check_integer(self.decimals, "decimals", minimum=0, maximum=8)
         self.levels_ = np.unique(np.round(p, decimals) + 0.0, axis=0)
-        return len(self.levels_), _unordered_layout(len(self.levels_))
+        return len(self.levels_), CellLayout.unordered(len(self.levels_))
 
     def _locate(self, p: Array) -> Index:
         return _nearest(np.round(p, self.decimals), self.levels_, norm=1)
 
+    def describe(self, cell: int, class_names: Sequence[str]) -> str:
+        """Name the top label of the level set."""
+        return _describe_centre(cell, self.levels_[cell], class_names)
 
-class KMeansPartition(Partition):
+
+class KMeansPartition(Partition, name="KMeansPartition"):
     """Cells around centres found by k-means on the simplex.
 
     Parameters
@@ -230,16 +230,19 @@ class KMeansPartition(Partition):
 
         distinct = len(np.unique(p[:100_000], axis=0))
         n_cells = min(check_integer(self.n_cells, "n_cells", minimum=1), distinct)
-        self.centres_ = (
-            KMeans(n_cells, n_init=1, random_state=self.random_state).fit(p).cluster_centers_
-        )
-        return n_cells, _unordered_layout(n_cells)
+        search = KMeans(n_cells, n_init=1, random_state=self.random_state)
+        self.centres_ = search.fit(p).cluster_centers_
+        return n_cells, CellLayout.unordered(n_cells)
 
     def _locate(self, p: Array) -> Index:
         return _nearest(p, self.centres_, norm=2)
 
+    def describe(self, cell: int, class_names: Sequence[str]) -> str:
+        """Name the top label of the centre."""
+        return _describe_centre(cell, self.centres_[cell], class_names)
 
-class CallablePartition(Partition):
+
+class CallablePartition(Partition, name="CallablePartition"):
     """Cells computed by a function of the predictions.
 
     Parameters
@@ -260,20 +263,26 @@ class CallablePartition(Partition):
         self.function = function
         self.n_cells = n_cells
 
+    @property
+    def learns_from_predictions(self) -> bool:
+        """Whether the number of cells is still to be seen from predictions."""
+        return self.n_cells is None
+
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
-        cells = check_cells(
-            self.function(p), len(p), n_cells=self.n_cells, name="partition(probabilities)"
-        )
+        located = self.function(p)
+        cells = check_cells(located, len(p), n_cells=self.n_cells, name="partition(probabilities)")
         n_cells = int(cells.max()) + 1 if self.n_cells is None else self.n_cells
-        return n_cells, _unordered_layout(n_cells)
+        return n_cells, CellLayout.unordered(n_cells)
 
-    def _locate(self, p: Array) -> Index:
-        return check_cells(
-            self.function(p), len(p), n_cells=self.n_cells_, name="partition(probabilities)"
-        )
+    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002
+        n_cells = check_integer(self.n_cells, "n_cells", minimum=1)
+        return n_cells, CellLayout.unordered(n_cells)
+
+    def _locate(self, p: Array) -> ArrayLike:
+        return self.function(p)
 
 
-class PrecomputedPartition(Partition):
+class PrecomputedPartition(Partition, name="PrecomputedPartition"):
     """Cells that come with the data: pass them as ``cells=`` wherever predictions are passed.
 
     Parameters
@@ -289,25 +298,14 @@ class PrecomputedPartition(Partition):
     [2, 0]
     """
 
+    takes_cells: ClassVar[bool] = True
+
     def __init__(self, n_cells: int) -> None:
         self.n_cells = n_cells
 
-    def assign(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Index:
-        """Return the given cell numbers after checking them."""
-        check_is_fitted(self, "n_cells_")
-        p = check_simplex(probabilities, ndim=2, n_classes=self.n_classes_)
-        if cells is None:
-            raise ValueError(
-                "`cells` must be given with a PrecomputedPartition: one cell number for each item."
-            )
-        return check_cells(cells, len(p), n_cells=self.n_cells_)
-
-    def _learn(self, p: Array) -> tuple[int, CellLayout]:  # noqa: ARG002 - the cells do not depend on it
+    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002 - cells are given
         n_cells = check_integer(self.n_cells, "n_cells", minimum=1)
-        return n_cells, _unordered_layout(n_cells)
-
-    def _locate(self, p: Array) -> Index:
-        raise NotImplementedError  # assign never asks
+        return n_cells, CellLayout.unordered(n_cells)
 
 
 def as_partition(partition: Any) -> Partition:
@@ -316,15 +314,21 @@ def as_partition(partition: Any) -> Partition:
         return TopLabelPartition()
     if isinstance(partition, Partition):
         return partition
-    if callable(partition):
+    is_class = isinstance(partition, type) and issubclass(partition, Partition)
+    if callable(partition) and not is_class:
         return CallablePartition(partition)
-    raise ValueError(f"`partition` must be a Partition or a callable, got {partition!r}.")
+    raise InputError(
+        "partition",
+        "must be a Partition or a callable",
+        value=repr(partition),
+        remedy=f"Make one first: {partition.__name__}(...)." if is_class else "",
+    )
 
 
 def _top(p: Array) -> tuple[Index, Array]:
     """Return each item's most likely class, the first of equals, and its probability."""
     top = p.argmax(axis=1)
-    # Taking the entry is several times faster than a maximum over so few numbers a row.
+    # Taking the entry is several times faster than a maximum over so few numbers per row.
     return top, np.take_along_axis(p, top[:, None], axis=1)[:, 0]
 
 
@@ -332,18 +336,27 @@ def _slice(values: Array, n_slices: int) -> Index:
     return np.minimum((values * n_slices).astype(np.intp), n_slices - 1)
 
 
-def _grid_layout(n_groups: int, n_levels: int) -> CellLayout:
-    return CellLayout(
-        np.repeat(np.arange(n_groups), n_levels), np.tile(np.arange(n_levels), n_groups)
-    )
+def _slice_in_engine(values: nw.Expr, n_slices: int) -> nw.Expr:
+    import narwhals as nw
 
-
-def _unordered_layout(n_cells: int) -> CellLayout:
-    """Lay out cells without neighbours: each is a line of its own, all on one level."""
-    return CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
+    number = (values * n_slices).floor()
+    return nw.when(number >= n_slices).then(nw.lit(n_slices - 1.0)).otherwise(number)
 
 
 def _nearest(points: Array, centres: Array, *, norm: int) -> Index:
     from scipy.spatial import KDTree  # slow to import
 
     return np.asarray(KDTree(centres).query(points, p=norm)[1], dtype=np.intp)
+
+
+def _describe_centre(cell: int, centre: Array, class_names: Sequence[str]) -> str:
+    top = int(centre.argmax())
+    return f"cell {cell}, {class_names[top]} near {_percent(centre[top])}%"
+
+
+def _range(lower: float, upper: float) -> str:
+    return f"{_percent(lower)} to {_percent(upper)}%"
+
+
+def _percent(share: float) -> str:
+    return f"{math.floor(share * 1000 + 0.5) / 10:g}"

@@ -1,4 +1,4 @@
-"""Cell statistics: per-cell histograms of count vectors, all that a fit ever needs to know of the data."""
+"""Cell statistics: per-cell histograms of count vectors, all that a fit needs of the data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -19,7 +20,7 @@ from hocal._base.validation import (
     check_simplex,
     label_totals,
 )
-from hocal.cells.partitions import CellLayout
+from hocal.cells.protocol import CellLayout
 from hocal.uncertainty.snapshots import compress
 
 __all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
@@ -27,7 +28,7 @@ __all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_c
 _UNIT = 2.0**32  # a prediction is summed in units of 2**-32
 # numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
 _BLOCK = 1 << 20
-_CODE_LIMIT = 1 << 62
+_CODE_LIMIT = 1 << 62  # codes of rows must fit int64, with a bit to spare for sums
 
 
 class Histogram(NamedTuple):
@@ -41,7 +42,7 @@ class Histogram(NamedTuple):
     def of(
         cls, cells: NDArray[Any], counts: Counts, multiplicity: IntArray | None = None
     ) -> Histogram:
-        """Count equal rows; the result does not depend on the order or the grouping of the input."""
+        """Count equal rows; the order and the grouping of the input do not matter."""
         if multiplicity is None and isinstance(counts, np.ndarray):
             spans = (counts.max(axis=0) + 1).tolist()
             if math.prod(spans) * (int(cells.max()) + 1) < _CODE_LIMIT:
@@ -73,7 +74,7 @@ class Histogram(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellStatistics:
-    """Histograms of the labels in each cell; ``+`` merges, and any split of the data gives the same sum.
+    """Histograms of the labels in each cell; ``+`` merges, however the data were divided.
 
     Attributes
     ----------
@@ -113,7 +114,7 @@ class CellStatistics:
         probabilities : array of shape (n_items, n_classes)
             Predictions, for the order of the classes.
         counts : array or sparse matrix of shape (n_items, n_classes)
-            Labels, at least one an item.
+            Labels, at least one per item.
         cells : array of shape (n_items,)
             Cell of each item.
         layout : CellLayout
@@ -128,22 +129,23 @@ class CellStatistics:
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))
         where = check_cells(cells, len(p), n_cells=len(layout.group))
-        aligned = Histogram.of(where, align_counts(p, checked))
-        return cls(
-            Histogram.of(where, checked),
-            aligned,
-            _sum_predictions(p, where, len(layout.group)),
-            layout,
-        )
+        return cls.from_checked(p, checked, where, layout)
+
+    @classmethod
+    def from_checked(
+        cls, p: Array, counts: Counts, cells: Index, layout: CellLayout
+    ) -> CellStatistics:
+        """Do as `from_items` does, for arrays that have been checked."""
+        observed = Histogram.of(cells, counts)
+        aligned = Histogram.of(cells, align_counts(p, counts))
+        predicted = _sum_predictions(p, cells, len(layout.group))
+        return cls(observed, aligned, predicted, layout)
 
     def __add__(self, other: CellStatistics) -> CellStatistics:
-        same = self.n_classes == other.n_classes and all(
-            map(np.array_equal, self.layout, other.layout)
-        )
-        if not same:
-            raise ValueError(
-                "`other` must come from the same partition with the same classes. Fit it once, use it twice."
-            )
+        same_layout = all(map(np.array_equal, self.layout, other.layout))
+        if self.n_classes != other.n_classes or not same_layout:
+            rule = "must come from the same partition with the same classes"
+            raise InputError("other", rule, remedy="Fit it once, use it twice.")
         return CellStatistics(
             self.observed + other.observed,
             self.aligned + other.aligned,
@@ -152,10 +154,11 @@ class CellStatistics:
         )
 
     def __repr__(self) -> str:
-        filled = int((self.n_items > 0).sum())
+        n_labels = self.observed.totals @ self.observed.multiplicity
+        n_filled = int((self.n_items > 0).sum())
         return (
-            f"CellStatistics({self.n_items.sum()} items, {self.observed.totals @ self.observed.multiplicity} labels, "
-            f"{filled} of {self.n_cells} cells filled, {self.n_classes} classes)"
+            f"CellStatistics({self.n_items.sum()} items, {n_labels} labels, "
+            f"{n_filled} of {self.n_cells} cells filled, {self.n_classes} classes)"
         )
 
     @property
@@ -185,18 +188,18 @@ class CellStatistics:
 
     @property
     def mean_prediction(self) -> Array:
-        """Mean prediction of each cell's items in falling order, (n_cells, n_classes); NaN for an empty cell."""
+        """Mean prediction of each cell, in falling order, (n_cells, n_classes); NaN if empty."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.predicted / _UNIT / self.n_items[:, None])
 
     def _per_cell(self, values: IntArray) -> IntArray:
-        return np.bincount(
-            self.observed.cells, values.astype(np.float64), minlength=self.n_cells
-        ).astype(np.int64)
+        weights = values.astype(np.float64)
+        sums = np.bincount(self.observed.cells, weights, minlength=self.n_cells)
+        return sums.astype(np.int64)
 
 
 def rank_classes(probabilities: Array) -> Index:
-    """Return each item's classes in order of falling probability; ties keep the order of the classes.
+    """Return each item's classes in order of falling probability; ties keep the class order.
 
     Parameters
     ----------
@@ -243,9 +246,8 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
     if isinstance(counts, np.ndarray):
         aligned = np.empty_like(counts)
         for block in item_blocks(probabilities):
-            aligned[block] = np.take_along_axis(
-                counts[block], rank_classes(probabilities[block]), axis=1
-            )
+            order = rank_classes(probabilities[block])
+            aligned[block] = np.take_along_axis(counts[block], order, axis=1)
         return aligned
     # Only labelled classes need a rank.
     ranks = np.empty(counts.nnz, dtype=np.int64)
@@ -260,7 +262,7 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
 
 
 def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
-    """Yield slices of items whose classes are sorted at a time, without temporaries of the size of the input."""
+    """Yield slices of items to sort at a time, so that no temporary is as large as the input."""
     n_items, n_classes = probabilities.shape
     step = min(max(_BLOCK // n_classes, fewest), _BLOCK)
     return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
@@ -269,28 +271,28 @@ def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
 def _sum_predictions(probabilities: Array, cells: Index, n_cells: int) -> IntArray:
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
     total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
-    for block in item_blocks(
-        probabilities, fewest=n_cells
-    ):  # each block costs a pass over the cells
-        units = np.floor(-np.sort(-probabilities[block], axis=1) * _UNIT)
+    # Each block costs a pass over the cells, so it has at least as many items.
+    for block in item_blocks(probabilities, fewest=n_cells):
+        falling = -np.sort(-probabilities[block], axis=1)
+        units = np.floor(falling * _UNIT)
         n_items = len(units)
         membership = sparse.csr_array(
             (np.ones(n_items), cells[block], np.arange(n_items + 1)), shape=(n_items, n_cells)
         )
-        total += (membership.T @ units).astype(
-            np.int64
-        )  # a float sum of integers, exact below 2**53
+        # A float sum of integers, exact below 2**53.
+        total += (membership.T @ units).astype(np.int64)
     return total
 
 
 def _count_codes(
     cells: NDArray[Any], counts: IntArray, spans: Sequence[int]
 ) -> tuple[Index, IntArray, IntArray]:
-    """Count equal rows by integers that order like (cell, *row), whose digits the rows are read from again."""
+    """Count equal rows by integers that order like (cell, *row), with the row as digits."""
     places = np.array([math.prod(spans[j + 1 :]) for j in range(len(spans))], dtype=np.int64)
-    codes, multiplicity = np.unique(counts @ places + cells * math.prod(spans), return_counts=True)
+    n_rows = math.prod(spans)  # possible in one cell
+    codes, multiplicity = np.unique(counts @ places + cells * n_rows, return_counts=True)
     rows = codes[:, None] // places % np.array(spans)
-    return (codes // math.prod(spans)).astype(np.intp), rows, multiplicity.astype(np.int64)
+    return (codes // n_rows).astype(np.intp), rows, multiplicity.astype(np.int64)
 
 
 def _join_columns(cells: NDArray[Any], counts: Counts) -> Counts:

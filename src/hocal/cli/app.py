@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
+from hocal._base.errors import InputError
 from hocal.cli.check import check
 from hocal.cli.data import data
 from hocal.cli.demo import demo
@@ -45,6 +47,23 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _import_modules(names: list[str]) -> list[str]:
+    """Import modules of the user, from the working directory as well: those that define partitions, say."""
+    if names:
+        sys.path.append(os.getcwd())  # last, so that nothing in it takes the place of a library
+    for name in names:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise InputError(
+                "--import",
+                "must name a module that can be imported",
+                value=repr(name),
+                remedy=f"{error}.",
+            ) from error
+    return names
+
+
 @app.callback()
 def _options(
     version: Annotated[
@@ -57,6 +76,15 @@ def _options(
             callback=_show_version,
         ),
     ] = False,
+    modules: Annotated[
+        list[str],
+        typer.Option(
+            "--import",
+            help="Import a module first, such as one with a partition of your own; can be repeated.",
+            metavar="MODULE",
+            callback=_import_modules,
+        ),
+    ] = [],  # noqa: B006 - typer never changes it
 ) -> None:
     pass
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.items import LabelOptions, label_options, read_items
 from hocal.cli.left_out import count_left_out, say_left_out
@@ -48,10 +50,14 @@ def fit(
     names: options.Names = None,
     probability_names: options.ProbabilityNames = None,
     partition: Annotated[
-        str, typer.Option(help="How items become cells: top-label, or uniform for two classes.")
+        str,
+        typer.Option(
+            help="How items become cells: top-label, uniform for two classes, quantile, level-set, k-means, or a "
+            "class of your own as package.module:Name, after hocal --import package.module."
+        ),
     ] = "top-label",
     n_slices: Annotated[
-        int, typer.Option(help="Slices of the top probability, for top-label.")
+        int, typer.Option(help="Slices of the top probability, for top-label and quantile.")
     ] = 10,
     n_bins: Annotated[
         int, typer.Option(help="Bins of the probability of the second class, for uniform.")
@@ -117,7 +123,7 @@ def fit(
         )
         with working("Counting labels in cells"), predictions.explained():
             held, predictions = given.open(read, labels, predictions, item=item)
-            statistics = _statistics(
+            chosen, statistics = _statistics(
                 held, predictions, given, chosen, item=item, classes=order, cell=cell
             )
         with working("Fitting"), warnings.catch_warnings():
@@ -144,19 +150,46 @@ def fit(
 def _partition(
     name: str, n_classes: int, *, n_slices: int, n_bins: int, n_cells: int | None, cell: str | None
 ) -> Partition:
-    """Return the partition that the options describe, fitted; none of these learns from predictions."""
+    """Return the partition that the options describe, fitted unless it learns from predictions."""
     import hocal
 
     if (cell is None) != (n_cells is None):
         raise ValueError("`--cell` and `--n-cells` must be given together.")
-    partitions: dict[str, Partition] = {
-        "top-label": hocal.TopLabelPartition(n_slices),
-        "uniform": hocal.UniformPartition(n_bins),
-    }
-    if name not in partitions:
-        raise ValueError(f"`--partition` must be one of {', '.join(partitions)}, got {name!r}.")
-    chosen = partitions[name] if n_cells is None else hocal.PrecomputedPartition(n_cells)
-    return chosen.fit([[1 / n_classes] * n_classes])
+    if n_cells is not None:
+        return hocal.PrecomputedPartition(n_cells).fit_classes(n_classes)
+    kind = _partition_class(name)
+    wanted = signature(kind).parameters
+    settings = {"n_slices": n_slices, "n_bins": n_bins}
+    chosen = kind(**{key: value for key, value in settings.items() if key in wanted})
+    return chosen if chosen.learns_from_predictions else chosen.fit_classes(n_classes)
+
+
+def _partition_class(name: str) -> type[Partition]:
+    """Return the class with a name: "top-label" stands for TopLabelPartition, other names for themselves."""
+    from hocal.cells import find_partition, known_partitions
+
+    own = "".join(f"{word[:1].upper()}{word[1:]}" for word in name.split("-")) + "Partition"
+    known = known_partitions()
+    if own not in known and name not in known:
+        raise InputError(
+            "--partition",
+            "must be one of hocal, such as top-label or uniform, or one that --import brought",
+            value=repr(name),
+        )
+    chosen = find_partition(own if own in known else name)
+    required = [
+        parameter.name
+        for parameter in signature(chosen).parameters.values()
+        if parameter.default is parameter.empty
+    ]
+    if required:
+        raise InputError(
+            "--partition",
+            "must be one that needs no parameters",
+            value=f"{name!r}, which needs {', '.join(required)}",
+            remedy="Fit it in Python; the other commands take the model.",
+        )
+    return chosen
 
 
 def _statistics(
@@ -168,24 +201,30 @@ def _statistics(
     item: str,
     classes: Sequence[str],
     cell: str | None,
-) -> CellStatistics:
-    """Count labels in cells inside the engine; a table of counts, a row an item, fits in memory."""
+) -> tuple[Partition, CellStatistics]:
+    """Return the fitted partition and the labels in its cells, counted inside the engine where that can be.
+
+    A table of counts, one row per item, fits in memory, and so must the items of a partition whose
+    cells no engine can compute.
+    """
     from hocal.annotations.cell_counting import cell_statistics
     from hocal.cells.statistics import CellStatistics
 
-    if given.count_columns:
-        items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
-        where = partition.assign(items.probabilities, items.cells)
-        return CellStatistics.from_items(
-            items.probabilities, items.counts, where, partition.layout_
-        )
-    if given.label_argument is None:
+    label = given.label_argument
+    if not given.count_columns and label is None:
         raise ValueError("`--label` or `--count-columns` must be given.")
-    return cell_statistics(
+    in_engine = partition.works_in_engine or partition.takes_cells
+    if label is None or given.count_columns or not in_engine:
+        items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
+        p = items.probabilities
+        fitted = partition if partition.is_fitted else partition.fit(p)
+        where = fitted.assign(p, items.cells)
+        return fitted, CellStatistics.from_items(p, items.counts, where, fitted.layout_)
+    return partition, cell_statistics(
         labels,
         predictions.table,
         item=item,
-        label=given.label_argument,
+        label=label,
         annotator=given.annotator,
         classes=classes,
         probability_columns=predictions.columns,

@@ -37,10 +37,7 @@ class Model(NamedTuple):
 
     def cell_names(self) -> list[str]:
         """Say in words which predictions each cell holds, as reports do."""
-        from hocal.report.study import describe_cell
-
-        partition = self.calibrator.partition_
-        return [describe_cell(partition, self.classes, cell) for cell in range(partition.n_cells_)]
+        return self.calibrator.partition_.cell_names(self.classes)
 
     def open(self, read: Read, path: str, *, names: Sequence[str] | None) -> Probabilities:
         """Open a table of predictions for this model."""

@@ -127,7 +127,7 @@ CellOfModel: TypeAlias = Annotated[
 ]
 
 Missing: TypeAlias = Annotated[str, _text("Rows with a gap: error or drop.", "--missing")]
-Unknown: TypeAlias = Annotated[str, _text("Labels that are no class: error or drop.", "--unknown")]
+Unknown: TypeAlias = Annotated[str, _text("Unrecognised labels: error or drop.", "--unknown")]
 Duplicates: TypeAlias = Annotated[
     str, _text("Repeated judgements: error, keep or drop.", "--duplicates")
 ]

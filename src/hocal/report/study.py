@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,7 @@ from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 from hocal._base.validation import check_counts, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
-from hocal.calibration.cross_fitting import aligned_proba
-from hocal.cells.partitions import (
-    KMeansPartition,
-    LevelSetPartition,
-    Partition,
-    QuantilePartition,
-    TopLabelPartition,
-    UniformPartition,
-)
+from hocal.cells.protocol import Partition
 from hocal.guarantees.certificates import Certificate
 from hocal.report.schema import Standing
 from hocal.uncertainty.decomposition import decompose
@@ -62,7 +53,7 @@ class Study:
     ) -> Study:
         """Validate what the user gave and look at every cell once."""
         inner, p, names = _predictions(calibrator, data)
-        p, where = inner._locate(p, cells)
+        p, where = inner.locate(p, cells)
         labels = (
             None if counts is None else check_counts(counts, n_classes=p.shape[1], minimum_total=0)
         )
@@ -118,12 +109,8 @@ def _predictions(
 ) -> tuple[SnapshotCalibrator, Any, Sequence[Any] | None]:
     """Return the calibrator, the predictions and the class names behind a calibrator or a classifier."""
     if isinstance(calibrator, HigherOrderCalibratedClassifier):
-        inner = calibrator._fitted()
-        return (
-            inner,
-            aligned_proba(calibrator.estimator_, data, calibrator.classes_),
-            list(calibrator.classes_),
-        )
+        p = calibrator.base_proba(data)
+        return calibrator.calibrator_, p, list(calibrator.classes_)
     if not isinstance(calibrator, SnapshotCalibrator):
         raise ValueError(
             f"`calibrator` must be a SnapshotCalibrator or a HigherOrderCalibratedClassifier, got {calibrator!r}."
@@ -156,27 +143,5 @@ def _share_below(values: Array, n_items: IntArray) -> Array:
 
 
 def describe_cell(partition: Partition, classes: Sequence[str], cell: int) -> str:
-    """Say in words which predictions a cell holds."""
-    if isinstance(partition, TopLabelPartition):
-        top, piece = divmod(cell, partition.n_slices)
-        return f"{classes[top]}, {_range(piece / partition.n_slices, (piece + 1) / partition.n_slices)}"
-    if isinstance(partition, QuantilePartition):
-        top, piece = divmod(cell, partition.n_slices)
-        edges = [0.0, *partition.edges_[top], 1.0]
-        return f"{classes[top]}, {_range(edges[piece], edges[piece + 1])}"
-    if isinstance(partition, UniformPartition):
-        return f"{classes[1]}, {_range(cell / partition.n_bins, (cell + 1) / partition.n_bins)}"
-    if isinstance(partition, LevelSetPartition | KMeansPartition):
-        centre = (
-            partition.levels_ if isinstance(partition, LevelSetPartition) else partition.centres_
-        )[cell]
-        return f"cell {cell}, {classes[int(centre.argmax())]} near {_percent(centre.max())}%"
-    return f"cell {cell}"
-
-
-def _range(lower: float, upper: float) -> str:
-    return f"{_percent(lower)} to {_percent(upper)}%"
-
-
-def _percent(share: float) -> str:
-    return f"{math.floor(share * 1000 + 0.5) / 10:g}"
+    """Say in words which predictions a cell holds; `Partition.cell_names` does it for all cells at once."""
+    return partition.describe(cell, classes)

@@ -39,7 +39,7 @@ class Summary(NamedTuple):
 
 
 class AnnotatorEffects(NamedTuple):
-    """A value an annotator, in sorted order of the annotators.
+    """One value per annotator, in sorted order of the annotators.
 
     Attributes
     ----------
@@ -199,23 +199,24 @@ class AnnotationCheck:
     def __repr__(self) -> str:
         topics = [finding.topic for finding in self.findings if finding.severity == "warning"]
         return (
-            f"AnnotationCheck({self.n_judgements} judgements of {self.n_items} items by {self.n_annotators} "
-            f"annotators: {'warnings about ' + ', '.join(topics) if topics else 'no warning'})"
+            f"AnnotationCheck({self.n_judgements} judgements of {self.n_items} items by "
+            f"{self.n_annotators} annotators: "
+            f"{'warnings about ' + ', '.join(topics) if topics else 'no warning'})"
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain numbers, text, lists and dictionaries, ready for JSON; None stands for NaN."""
+        """Return everything in the types of JSON; None stands for NaN."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def to_frame(self, backend: Any = "pandas") -> Any:
-        """Return a dataframe with a row an annotator; `backend` is "pandas", "polars" or "pyarrow"."""
+        """Return a dataframe with one row per annotator, of "pandas", "polars" or "pyarrow"."""
         return to_frame(self.annotators._asdict(), backend)
 
     def table(self) -> str:
-        """Return a text for people: the numbers, the annotators who stand out most, and the findings."""
+        """Return a text for people: numbers, the annotators who stand out most, and findings."""
         lines = [
-            f"{self.n_judgements} judgements of {self.n_items} items by {self.n_annotators} annotators, "
-            f"{len(self.classes)} classes",
+            f"{self.n_judgements} judgements of {self.n_items} items by {self.n_annotators} "
+            f"annotators, {len(self.classes)} classes",
             f"{'':22}{'least':>8}{'median':>8}{'mean':>8}{'most':>8}",
             *(
                 f"{title:<22}{s.minimum:>8g}{s.median:>8g}{s.mean:>8.4g}{s.maximum:>8g}"
@@ -248,13 +249,15 @@ class AnnotationCheck:
         who = self.annotators
         ranked = np.lexsort((-who.n_items, np.nan_to_num(who.p_value, nan=2.0)))[:_SHOWN]
         lines = [
-            f"{'annotator':<17}{'split':>6}{'dissent':>9}{'expected':>9}  {'overused':<18}{'p':>9}{'Holm':>9}"
+            f"{'annotator':<17}{'split':>6}{'dissent':>9}{'expected':>9}  "
+            f"{'overused':<18}{'p':>9}{'Holm':>9}"
         ]
         for i in ranked[~np.isnan(who.p_value[ranked])]:
             over = f"{_cut(who.overused[i], 10)} {who.overuse[i]:+.2f}"
             lines.append(
                 f"{_cut(who.annotator[i], 16):<17}{who.n_informative[i]:>6}{who.dissent[i]:>9.2f}"
-                f"{who.expected_dissent[i]:>9.2f}  {over:<18}{who.p_value[i]:>9.2g}{who.p_value_holm[i]:>9.2g}"
+                f"{who.expected_dissent[i]:>9.2f}  {over:<18}"
+                f"{who.p_value[i]:>9.2g}{who.p_value_holm[i]:>9.2g}"
             )
         lines.append(
             "split: items on which labels differ; dissent and expected are shares of them."

@@ -1,4 +1,4 @@
-"""Annotator effects: does one annotator label differently from the others, given the items they saw."""
+"""Annotator effects: does one annotator label differently from the others, on the same items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Preference", "adjust_fdr", "adjust_holm", "annotator_p_values", "pre
 
 
 def annotator_p_values(layout: Layout) -> Array:
-    """Test each annotator: how often they use each class, and how often they dissent; NaN where nothing can be tested.
+    """Test how often each annotator uses each class, and dissents; NaN where that cannot be tested.
 
     Given the items, each such count is a sum of independent coins, whose two-sided tail is exact.
     The smallest p-value of an annotator is multiplied by the number of their counts. It stays
@@ -68,7 +68,7 @@ class Preference(NamedTuple):
 
 
 def preferences(layout: Layout, n_compared: IntArray) -> Preference:
-    """Measure how each annotator differs from the others; `n_compared` counts judgements of items others judged too."""
+    """Measure how annotators differ; `n_compared` counts judgements of items others judged too."""
     difference = add_up(layout.row_group, layout.row_residual, len(layout.group_annotator))
     difference /= n_compared[layout.group_annotator]
     n_informative = np.bincount(layout.annotator, minlength=layout.n_annotators)
@@ -104,7 +104,7 @@ def _extreme(layout: Layout, difference: Array) -> tuple[IntArray, Array]:
 
 
 def adjust_holm(p_values: Array) -> Array:
-    """Adjust p-values so that those below alpha have a family-wise error of alpha (Holm); NaN is no test."""
+    """Adjust p-values for a family-wise error of alpha below alpha (Holm); NaN is no test."""
     result = p_values.copy()
     tested = np.flatnonzero(~np.isnan(p_values))
     order = tested[np.argsort(p_values[tested], kind="stable")]
@@ -114,7 +114,7 @@ def adjust_holm(p_values: Array) -> Array:
 
 
 def adjust_fdr(p_values: Array) -> Array:
-    """Adjust p-values so that those below alpha have a false discovery rate of alpha (Benjamini and Hochberg)."""
+    """Adjust p-values for a false discovery rate of alpha below alpha (Benjamini and Hochberg)."""
     result = p_values.copy()
     tested = ~np.isnan(p_values)
     if tested.any():

@@ -59,19 +59,19 @@ def check_annotations(
     n_resamples: int = 199,
     random_state: Any = None,
 ) -> AnnotationCheck:
-    """Check whether annotations meet the assumptions of the guarantees: independent labels, independent items.
+    """Check the assumptions of the guarantees: independent labels, independent items.
 
     If labels of an item are independent given the item, then, given all its labels, each annotator
     holds one of them at random. So an annotator's count of a class is a sum of independent coins
     whose biases are the shares of the class in the items' labels, and its tail is exact with any
-    number of labels and items. Overall tests deal the labels of each item to its annotators at
-    random again and again.
+    number of labels and items. Overall tests permute the labels of each item among its annotators
+    at random, again and again.
 
     Parameters
     ----------
     table : dataframe
-        A row a judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table or a
-        DuckDB relation. The named columns are brought into memory.
+        One row per judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table
+        or a DuckDB relation. The named columns are brought into memory.
     item, label, annotator : str
         Columns that tell what was judged, how, and by whom.
     time : str, optional
@@ -83,7 +83,7 @@ def check_annotations(
     alpha : float, default=0.05
         Error rate of each finding: the probability of a warning where nothing is wrong.
     n_resamples : int, default=199
-        Random deals of the overall tests; the smallest possible p-value of these is 1 /
+        Random permutations of the overall tests; the smallest possible p-value of these is 1 /
         (n_resamples + 1).
     random_state : int, Generator or None
         Seed or source of randomness.
@@ -91,7 +91,7 @@ def check_annotations(
     Returns
     -------
     AnnotationCheck
-        Numbers, a row an annotator, and findings in words.
+        Numbers, one row per annotator, and findings in words.
 
     Examples
     --------
@@ -104,14 +104,17 @@ def check_annotations(
     >>> labels = np.where(np.column_stack([coins, np.ones(40)]), "yes", "no")
     >>> table = pd.DataFrame({"item": np.repeat(np.arange(40), 6), "label": labels.ravel()})
     >>> table["person"] = list("ABCDEF") * 40
-    >>> check = check_annotations(table, item="item", label="label", annotator="person", random_state=0)
-    >>> check
-    AnnotationCheck(240 judgements of 40 items by 6 annotators: warnings about annotators, single annotators)
-    >>> check.annotators.overused[5], (check.annotators.p_value_holm <= 0.05).tolist(), check.panel_size
-    ('yes', [False, False, False, False, False, True], 6)
+    >>> columns = {"item": "item", "label": "label", "annotator": "person"}
+    >>> check = check_annotations(table, **columns, random_state=0)
+    >>> [finding.topic for finding in check.findings if finding.severity == "warning"]
+    ['annotators', 'single annotators']
+    >>> check.annotators.overused[5], (check.annotators.p_value_holm <= 0.05).tolist()
+    ('yes', [False, False, False, False, False, True])
+    >>> check.panel_size
+    6
     """
     alpha = check_fraction(alpha, "alpha")
-    n_deals = check_integer(n_resamples, "n_resamples", minimum=1)
+    n_permutations = check_integer(n_resamples, "n_resamples", minimum=1)
     generator = check_random_state(random_state)
     everything = read_votes(
         table,
@@ -123,7 +126,7 @@ def check_annotations(
         missing=missing,
     )
     votes, repeats = set_repeats_aside(everything, generator)
-    tests = _run_tests(votes, n_deals, generator)
+    tests = _run_tests(votes, n_permutations, generator)
     n_annotators = len(votes.annotators)
     panel_size = n_annotators if np.bincount(votes.item).min() == n_annotators > 1 else None
     return AnnotationCheck(
@@ -150,18 +153,18 @@ class _Tests(NamedTuple):
     sharing: DesignEffect
 
 
-def _run_tests(votes: Votes, n_deals: int, generator: np.random.Generator) -> _Tests:
+def _run_tests(votes: Votes, n_permutations: int, generator: np.random.Generator) -> _Tests:
     n_annotators = len(votes.annotators)
     n_classes = len(votes.classes)
     layout = lay_out(
         votes.item, votes.annotator, votes.label, n_annotators=n_annotators, n_classes=n_classes
     )
-    within = compare_within_items(layout, n_resamples=n_deals, generator=generator)
+    within = compare_within_items(layout, n_resamples=n_permutations, generator=generator)
     drift = None
     order = None
     if votes.time is not None:
         drift = compare_halves(
-            layout, votes.time[layout.place], n_resamples=n_deals, generator=generator
+            layout, votes.time[layout.place], n_resamples=n_permutations, generator=generator
         )
         order = _order(within, drift, votes)
     sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
@@ -247,7 +250,7 @@ def _names(numbers: IntArray, classes: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _count_found(effects: AnnotatorEffects, alpha: float) -> tuple[int, int, int]:
-    """Return how many annotators stand out by Holm's and by Benjamini and Hochberg's rule, and how many were tested."""
+    """Return how many annotators stand out by Holm, by the other rule, and were tested."""
     return (
         int(np.count_nonzero(effects.p_value_holm <= alpha)),
         int(np.count_nonzero(effects.p_value_fdr <= alpha)),

@@ -1,4 +1,4 @@
-"""Test whether the labels of an item could be dealt to its annotators in any order: no matter who gave which, or when.
+"""Test whether it matters who gave which label of an item, or when.
 
 Given an item's labels, independent labels are exchangeable: each annotator holds one of them at
 random. All tests here condition on the items' labels, so they hold for any items, any number of
@@ -86,7 +86,7 @@ class Layout:
 
     @property
     def row_residual(self) -> Array:
-        """One for the judgement's own label less the share of the class among the item's other labels."""
+        """One for the judgement's own label less the class's share in the item's other labels."""
         residual = -self.row_probability
         residual[self.own_row] += 1
         size = self.size[self.row_judgement]
@@ -94,7 +94,7 @@ class Layout:
 
     @property
     def influence(self) -> Array:
-        """How much leaving a judgement out lowers its item's mean pairwise disagreement; 0 where two labels are all.
+        """How much a judgement adds to its item's mean pairwise disagreement; 0 with two labels.
 
         With d the share of the item's other labels that differ from the judgement's, u the mean of
         d over the item and n its labels, this is 2 (d - u) / (n - 2).
@@ -152,14 +152,14 @@ def lay_out(
 
 
 def _most_frequent(kind_item: IntArray, counts: IntArray) -> tuple[IntArray, Array]:
-    """Return how often each item's most frequent classes occur, and how many of its labels are for one of them."""
+    """Return how often each item's most frequent classes occur, and their labels in all."""
     most = np.zeros(int(kind_item.max()) + 1, dtype=np.int64)
     np.maximum.at(most, kind_item, counts)
     return most, add_up(kind_item, counts * (counts == most[kind_item]), len(most))
 
 
 def _ranges(starts: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Put ranges of whole numbers one after the other; return where each begins, whose each number is, the numbers."""
+    """Join ranges of whole numbers; return where each begins, whose each number is, the numbers."""
     first = np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return first, owner, np.arange(len(owner)) - first[owner] + starts[owner]
@@ -183,7 +183,7 @@ class Spread(NamedTuple):
 
 
 class WithinItems(NamedTuple):
-    """Results of dealing each item's labels anew, at random.
+    """Results of permuting each item's labels at random.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class WithinItems(NamedTuple):
         Permutation p-value of the sum of squared shifts.
     sharing_p_value : float
         Permutation p-value of annotators raising or lowering disagreement alike on all their items;
-        NaN where no annotator has an influence on it, as with two labels an item.
+        NaN where no annotator has an influence on it, as with two labels per item.
     """
 
     class_use: Spread
@@ -219,7 +219,7 @@ class WithinItems(NamedTuple):
 def compare_within_items(
     layout: Layout, *, n_resamples: int, generator: np.random.Generator
 ) -> WithinItems:
-    """Compare annotators, and the order of labels, with random deals of each item's labels to its annotators.
+    """Compare annotators, and the order of labels, with random permutations within each item.
 
     The judgements of an item must be in the order of their time for the results about order to have
     a meaning.
@@ -240,7 +240,7 @@ def compare_within_items(
     side = _halves(layout.item)
     observed = statistics(np.arange(len(layout)), side)
     null = np.array(
-        [statistics(order, side) for order in _deals(layout.item, n_resamples, generator)]
+        [statistics(order, side) for order in _permutations(layout.item, n_resamples, generator)]
     )
     use, dissent, agreement, shift, sharing = _p_values(observed, null)
     fewer = _p_values(-observed, -null)[2]
@@ -258,7 +258,7 @@ def compare_within_items(
 
 
 class _Statistics:
-    """What one deal of the labels gives; everything that no deal changes is computed once."""
+    """What one permutation of the labels gives; what none of them changes is computed once."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -344,7 +344,7 @@ def compare_halves(
     null = np.array(
         [
             changes.summarise(changes.squares(order))
-            for order in _deals(layout.annotator, n_resamples, generator)
+            for order in _permutations(layout.annotator, n_resamples, generator)
         ]
     )
     ratio = changes.summarise(observed)[0]
@@ -368,7 +368,7 @@ class _Changes:
         self.noise = noise[self.tested]
 
     def _expected_squares(self) -> Array:
-        """Return each annotator's mean sum of squares over all cuts: sum s^2 / (n - 1) times the scatter."""
+        """Return annotators' mean sum of squares over all cuts, sum s^2 / (n - 1) x scatter."""
         layout = self.layout
         n_groups = len(self.layout.group_annotator)
         n = np.maximum(self.n_judgements, 2)
@@ -406,27 +406,29 @@ class _Changes:
 
 
 def _halves(groups: IntArray) -> Array:
-    """Return -1 for the first half of each run of equal numbers, 1 for the second, 0 for the middle of an odd run."""
+    """Return -1 in the first half of each run of equal numbers, 1 in the second, 0 between."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     sizes = np.diff(starts, append=len(groups))
     place = np.arange(len(groups)) - np.repeat(starts, sizes)
     return np.asarray(np.sign(2.0 * place - np.repeat(sizes, sizes) + 1))
 
 
-def _deals(groups: IntArray, n_deals: int, generator: np.random.Generator) -> Iterator[IntArray]:
+def _permutations(
+    groups: IntArray, n_permutations: int, generator: np.random.Generator
+) -> Iterator[IntArray]:
     """Yield random permutations of 0, 1, ... that move nothing out of its group."""
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
     blocks = [order[starts[sizes == n, None] + np.arange(n)] for n in np.unique(sizes[sizes > 1])]
     result = np.arange(len(groups))
-    for _ in range(n_deals):
+    for _ in range(n_permutations):
         for block in blocks:  # (n_groups of one size, size)
             result[block] = generator.permuted(block, axis=1)
         yield result
 
 
 def _p_values(observed: Array, null: Array) -> Array:
-    """Return the share of null values, the observed one among them, that are as large as the observed value."""
+    """Return the share of null values, the observed one included, as large as the observed one."""
     exceed = null >= observed - 1e-9 * np.abs(observed)  # equal sums may differ in their last digit
     return np.where(np.isnan(observed), np.nan, (1 + exceed.sum(axis=0)) / (1 + len(null)))

@@ -55,7 +55,8 @@ def about_labels(n_items: int, n_single: int, n_annotators: int) -> Finding:
         return Finding(
             "labels",
             "warning",
-            "One annotator gave all labels: nothing here tells how people differ, and nothing can be tested.",
+            "One annotator gave all labels: nothing here tells how people differ, and nothing "
+            "can be tested.",
             "Have several annotators judge each item.",
         )
     if n_single == n_items:
@@ -69,7 +70,8 @@ def about_labels(n_items: int, n_single: int, n_annotators: int) -> Finding:
         return Finding(
             "labels",
             "note",
-            f"{n_single} of {n_items} items have a label of one annotator only; the tests leave them out.",
+            f"{n_single} of {n_items} items have a label of one annotator only; the tests leave "
+            "them out.",
         )
     return Finding("labels", "ok", f"All {n_items} items have labels of two annotators or more.")
 
@@ -81,10 +83,12 @@ def about_repeats(repeats: Repeats) -> Finding:
     return Finding(
         "repeats",
         "warning",
-        f"{repeats.n_judgements} judgements repeat an annotator and item, over {repeats.n_pairs} pairs, of which "
-        f"{repeats.n_consistent_pairs} agree with themselves. Labels of one annotator are not independent draws: "
-        "counted twice, they make people look more alike. The tests kept one judgement of each pair.",
-        'Remove all but one of each pair from the table, or leave such pairs out with duplicates="drop" '
+        f"{repeats.n_judgements} judgements repeat an annotator and item, over {repeats.n_pairs} "
+        f"pairs, of which {repeats.n_consistent_pairs} agree with themselves. Labels of one "
+        "annotator are not independent draws: counted twice, they make people look more alike. "
+        "The tests kept one judgement of each pair.",
+        "Remove all but one of each pair from the table, or leave such pairs out with "
+        'duplicates="drop" '
         "(--duplicates drop) when counting labels.",
     )
 
@@ -108,9 +112,11 @@ def about_annotators(class_use: Spread, dissent: Spread, alpha: float) -> Findin
     return Finding(
         "annotators",
         "warning",
-        f"It matters who labels (p = {p_value:.2g}): given the items, {numbers}. Where annotators are assigned to "
-        "items at random, labels of one item are still independent, but items that share annotators are not.",
-        "Spread items over many annotators, assign them at random, and widen intervals as said under sharing.",
+        f"It matters who labels (p = {p_value:.2g}): given the items, {numbers}. Where annotators "
+        "are assigned to items at random, labels of one item are still independent, but items "
+        "that share annotators are not.",
+        "Spread items over many annotators, assign them at random, and widen intervals as said "
+        "under sharing.",
     )
 
 
@@ -125,16 +131,16 @@ def about_single_annotators(
         return Finding(
             "single annotators",
             "note" if n_to_look_at else "ok",
-            f"None of {n_tested} annotators stands out at a family-wise error of {alpha:g} (Holm), {looked}. "
-            "Those with few judgements could hardly be found.",
+            f"None of {n_tested} annotators stands out at a family-wise error of {alpha:g} "
+            f"(Holm), {looked}. Those with few judgements could hardly be found.",
         )
     return Finding(
         "single annotators",
         "warning",
-        f"{n_flagged} of {n_tested} annotators label differently from the others on the same items at a family-wise "
-        f"error of {alpha:g} (Holm), {looked}.",
-        "Look at their judgements. Leave out only those who did not do the task: whoever honestly disagrees is part "
-        "of the aleatoric uncertainty.",
+        f"{n_flagged} of {n_tested} annotators label differently from the others on the same "
+        f"items at a family-wise error of {alpha:g} (Holm), {looked}.",
+        "Look at their judgements. Leave out only those who did not do the task: whoever "
+        "honestly disagrees is part of the aleatoric uncertainty.",
     )
 
 
@@ -146,8 +152,9 @@ def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
         )
     p_value = min(1.0, 2 * min(within.agreement_p_value, within.shift_p_value))
     numbers = (
-        f"{within.agreement:.1%} of labels repeat the item's previous label, {within.expected_agreement:.1%} if order "
-        f"does not matter; the share of a class moves by up to {np.abs(within.shift).max():.1%} from early to late"
+        f"{within.agreement:.1%} of labels repeat the item's previous label, "
+        f"{within.expected_agreement:.1%} if order does not matter; the share of a class moves by "
+        f"up to {np.abs(within.shift).max():.1%} from early to late"
     )
     if n_ties:
         numbers += f"; {n_ties} labels of equal time were put in random order"
@@ -155,14 +162,15 @@ def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
         return Finding(
             "order",
             "ok",
-            f"No sign that an item's labels depend on their order (p = {p_value:.2g}): {numbers}. Copying a random "
-            "earlier label leaves no trace in the order and cannot be seen by any such test.",
+            f"No sign that an item's labels depend on their order (p = {p_value:.2g}): {numbers}. "
+            "Copying a random earlier label leaves no trace in the order and cannot be seen by "
+            "any such test.",
         )
     return Finding(
         "order",
         "warning",
-        f"An item's labels depend on their order (p = {p_value:.2g}): {numbers}. They are not independent, and "
-        "certificates and intervals do not hold.",
+        f"An item's labels depend on their order (p = {p_value:.2g}): {numbers}. They are not "
+        "independent, and certificates and intervals do not hold.",
         "Hide earlier labels from annotators; check that the task did not change on the way.",
     )
 
@@ -185,30 +193,33 @@ def about_drift(drift: Drift, alpha: float) -> Finding:
     return Finding(
         "drift",
         "warning",
-        f"Annotators change with time ({numbers}, {n_found} stand out), unless they met different kinds of items "
-        "early and late.",
+        f"Annotators change with time ({numbers}, {n_found} stand out), unless they met different "
+        "kinds of items early and late.",
         "Compare early and late judgements; calibrate on labels given under the conditions of use.",
     )
 
 
 def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -> Finding:
-    """Say what annotators shared by items do to intervals, and whether the annotators are a fixed panel."""
+    """Say what annotators shared by items do to intervals, and whether they are a fixed panel."""
     panel = ""
     action = ""
     if panel_size is not None:
         panel = f" The same {panel_size} annotators judged every item."
-        action = f"If these annotators, not people like them, are the truth, pass panel_size={panel_size}."
+        action = (
+            "If these annotators, not people like them, are the truth, "
+            f"pass panel_size={panel_size}."
+        )
     if math.isnan(sharing.design_effect):
         message = (
-            "What shared annotators do to intervals cannot be told: that takes several items with three labels or "
-            "more that differ in their disagreement."
+            "What shared annotators do to intervals cannot be told: that takes several items "
+            "with three labels or more that differ in their disagreement."
         )
         return Finding("sharing", "note", message + panel, action)
     p_value = "" if math.isnan(sharing.p_value) else f" (p = {sharing.p_value:.2g})"
     message = (
-        f"Design effect of shared annotators on the mean disagreement of all items: {sharing.design_effect:.2f}"
-        f"{p_value}, {sharing.n_items} items count as {sharing.n_effective_items:.0f}, intervals become "
-        f"{sharing.widening:.2f} times as wide."
+        "Design effect of shared annotators on the mean disagreement of all items: "
+        f"{sharing.design_effect:.2f}{p_value}, {sharing.n_items} items count as "
+        f"{sharing.n_effective_items:.0f}, intervals become {sharing.widening:.2f} times as wide."
     )
     if sharing.p_value > alpha or sharing.widening <= _LITTLE_WIDER:
         chance = " It may be chance." if sharing.widening > _LITTLE_WIDER else ""
@@ -218,7 +229,9 @@ def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -
     return Finding(
         "sharing",
         "warning" if sharing.widening > _MUCH_WIDER else "note",
-        f"{message} In a cell with a share s of the items it is about 1 + s ({sharing.design_effect:.2f} - 1).{panel}",
-        "Certificates take items as independent: widen their intervals by the square root, which makes them "
+        f"{message} In a cell with a share s of the items it is about 1 + s "
+        f"({sharing.design_effect:.2f} - 1).{panel}",
+        "Certificates take items as independent: widen their intervals by the square root, which "
+        "makes them "
         f"reasonable but no longer guaranteed. {action}".strip(),
     )

@@ -1,4 +1,4 @@
-"""Tails of sums of independent coins with different biases: how surprising an annotator's count is."""
+"""Tails of sums of independent coins with different biases: how surprising a count is."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["Tails", "poisson_binomial_tails"]
 
 EXACT_SIZE = 200  # coins up to which a sum is convolved exactly: the cost grows with the square
 _BLOCK = 4096  # sums convolved at a time, so that memory stays below 20 MB
+_STEEPEST = 40.0  # of a tilt: beyond, every coin shows the same side in float64
 _STEPS = 16  # bracketed Newton steps; twice what sums of 200 coins and more were seen to need
 
 
@@ -55,13 +56,14 @@ def poisson_binomial_tails(probabilities: Array, sums: IntArray, observed: IntAr
     Returns
     -------
     Tails
-        A value a sum.
+        One value per sum.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hocal.annotations.independence.poisson_binomial import poisson_binomial_tails
-    >>> tails = poisson_binomial_tails(np.array([0.5, 0.5, 0.2]), np.array([0, 0, 1]), np.array([2, 0]))
+    >>> coins, sums = np.array([0.5, 0.5, 0.2]), np.array([0, 0, 1])
+    >>> tails = poisson_binomial_tails(coins, sums, np.array([2, 0]))
     >>> tails.upper.tolist(), tails.lower.tolist()
     ([0.25, 1.0], [1.0, 0.8])
     """
@@ -89,19 +91,18 @@ def poisson_binomial_tails(probabilities: Array, sums: IntArray, observed: IntAr
 def _convolve(
     coins: Array, starts: IntArray, sizes: IntArray, observed: IntArray
 ) -> tuple[Array, Array]:
-    """Add one coin to every sum in turn; a sum that has run out of coins gets coins that never show a one."""
+    """Add one coin to every sum in turn; a sum without coins left gets some that show no one."""
     longest = int(sizes.max())
     columns = np.arange(len(sizes))
-    masses = np.zeros((longest + 1, len(sizes)))  # P(sum = row), a column a sum
+    masses = np.zeros((longest + 1, len(sizes)))  # P(sum = row), one column per sum
     masses[0] = 1
     for step in range(longest):
         chance = np.where(step < sizes, coins[np.minimum(starts + step, len(coins) - 1)], 0.0)
         masses[1 : step + 2] += chance * (masses[: step + 1] - masses[1 : step + 2])
         masses[0] *= 1 - chance
     below = np.cumsum(masses, axis=0)
-    above = np.cumsum(masses[::-1], axis=0)[
-        ::-1
-    ]  # summed from its own end: small tails keep their digits
+    # Summed from its own end, so that small tails keep their digits.
+    above = np.cumsum(masses[::-1], axis=0)[::-1]
     return np.minimum(below[observed, columns], 1.0), np.minimum(above[observed, columns], 1.0)
 
 
@@ -125,16 +126,15 @@ def _saddlepoint(coins: Array, sizes: IntArray, observed: IntArray) -> Array:
         )
     tail = np.where(central, 0.5, ndtr(-root) + correction)
     tail = np.where(observed > sizes, 0.0, np.clip(tail, 0, 1))
-    any_one = -np.expm1(
-        np.add.reduceat(np.log1p(-coins), starts)
-    )  # known exactly, and the formula's weakest point
+    # Known exactly, and the formula's weakest point.
+    any_one = -np.expm1(np.add.reduceat(np.log1p(-coins), starts))
     return np.where(observed <= 0, 1.0, np.where(observed == 1, any_one, tail))
 
 
 def _solve_tilt(coins: Array, sizes: IntArray, starts: IntArray, target: Array) -> Array:
-    """Find the exponential tilt under which each sum has its target as mean, by Newton steps kept in a bracket."""
-    low = np.full(len(sizes), -40.0)
-    high = np.full(len(sizes), 40.0)
+    """Find the tilt under which each sum has its target as mean, by Newton steps in a bracket."""
+    low = np.full(len(sizes), -_STEEPEST)
+    high = np.full(len(sizes), _STEEPEST)
     tilt = np.zeros(len(sizes))
     for _ in range(_STEPS):
         tilted = _tilted(coins, np.repeat(tilt, sizes))
@@ -143,9 +143,8 @@ def _solve_tilt(coins: Array, sizes: IntArray, starts: IntArray, target: Array) 
         high = np.where(gap < 0, high, tilt)
         with np.errstate(divide="ignore", invalid="ignore"):  # a target beyond all sums has no root
             newton = tilt - gap / np.add.reduceat(tilted * (1 - tilted), starts)
-        inside = (newton > low - 1e-9) & (
-            newton < high + 1e-9
-        )  # a root found to the last digit must not be left
+        # A root found to the last digit must not be left.
+        inside = (newton > low - 1e-9) & (newton < high + 1e-9)
         tilt = np.where(inside, newton, (low + high) / 2)
     return tilt
 

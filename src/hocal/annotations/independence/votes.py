@@ -11,16 +11,26 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
-from hocal.annotations.tables import collect, column_values, open_table, pick, quote, sort_values
+from hocal.annotations.judgements import GAP_REMEDY, GAP_RULE
+from hocal.annotations.tables import (
+    ColumnError,
+    collect,
+    column_values,
+    open_table,
+    pick,
+    quote,
+    sort_values,
+)
 
 __all__ = ["Repeats", "Votes", "read_votes", "set_repeats_aside"]
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Judgements as numbers, a place a judgement, in an order that does not depend on the table's.
+    """Judgements as numbers, one place per judgement, in an order that is not the table's.
 
     Attributes
     ----------
@@ -74,7 +84,7 @@ def read_votes(
     classes: Sequence[Any] | None = None,
     missing: str = "error",
 ) -> Votes:
-    """Read the needed columns of a table with a row a judgement; parameters as in `check_annotations`."""
+    """Read a table with one row per judgement; parameters as in `check_annotations`."""
     check_choice(missing, "missing", ("error", "drop"))
     columns = {"item": item, "label": label, "annotator": annotator} | (
         {} if time is None else {"time": time}
@@ -98,13 +108,14 @@ def _complete(
     gaps = {new: int(frame[new].is_null().sum()) for new in columns}
     worst = max(gaps, key=gaps.__getitem__)
     if gaps[worst] and missing == "error":
-        raise ValueError(
-            f"Column {columns[worst]!r} of `table` must have a value in each row, got none in {gaps[worst]} of "
-            f'{len(frame)} rows. Fill them, or leave such rows out with missing="drop".'
+        where = f"in {gaps[worst]} of {len(frame)} rows"
+        raise ColumnError(
+            "table", columns[worst], GAP_RULE, value="none", where=where, remedy=GAP_REMEDY
         )
     kept = frame.drop_nulls() if gaps[worst] else frame
     if not len(kept):
-        raise ValueError(f"`table` must have at least one complete row, got {len(frame)} rows.")
+        rule = "must have at least one complete row"
+        raise InputError("table", rule, value=f"{len(frame)} rows")
     return kept, len(frame) - len(kept)
 
 
@@ -115,33 +126,33 @@ def _number(values: NDArray[Any], name: str) -> tuple[IntArray, tuple[Any, ...]]
         return numbers.astype(np.int64, copy=False), tuple(distinct.tolist())
     entries = values.tolist()
     try:
-        known = tuple(
-            sort_values(list(dict.fromkeys(entries)))
-        )  # hashing is quicker than sorting all rows
+        # Hashing is quicker than sorting all rows.
+        known = tuple(sort_values(list(dict.fromkeys(entries))))
     except TypeError as error:
-        raise ValueError(
-            f"`{name}` must name a column of text, numbers or dates, got {quote(entries)}."
-        ) from error
+        rule = "must name a column of text, numbers or dates"
+        raise InputError(name, rule, value=quote(entries)) from error
     place = {value: number for number, value in enumerate(known)}
     return np.fromiter(map(place.__getitem__, entries), dtype=np.int64, count=len(entries)), known
 
 
 def _check_classes(classes: Sequence[Any], labels: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return declared classes after checking that they are distinct and that every label is one of them."""
+    """Return declared classes after checking that they are distinct and hold every label."""
     declared = tuple(classes)
     if isinstance(classes, str) or len(set(declared)) < len(declared):
-        raise ValueError(f"`classes` must be distinct labels, got {classes!r}.")
+        raise InputError("classes", "must be distinct labels", value=repr(classes))
     strangers = [value for value in labels if value not in set(declared)]
     if strangers:
-        raise ValueError(
-            f"`label` must be one of the classes {quote(declared)}, got {quote(strangers)}. "
-            "Correct such labels or add them to `classes`."
+        raise InputError(
+            "label",
+            f"must be one of the classes {quote(declared)}",
+            value=quote(strangers),
+            remedy="Correct such labels or add them to `classes`.",
         )
     return declared
 
 
 def _rank(values: NDArray[Any], name: str) -> IntArray:
-    """Return the rank of each time; text must be in ISO form, since other forms do not sort by time."""
+    """Return the rank of each time; text must be in ISO form, which sorts by time."""
     numbers, distinct = _number(values, "time")
     if values.dtype.kind != "O":
         return numbers
@@ -151,9 +162,11 @@ def _rank(values: NDArray[Any], name: str) -> IntArray:
         ]
         ordered = sorted(set(times))
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"`time` must name a column of numbers, dates, or text in ISO form such as 2024-05-31T12:30:00, all of "
-            f"one kind; {name!r} holds {quote(distinct)}. Convert it first."
+        raise InputError(
+            "time",
+            "must name a column of numbers, dates, or text in ISO form such as "
+            f"2024-05-31T12:30:00, all of one kind; {name!r} holds {quote(distinct)}",
+            remedy="Convert it first.",
         ) from error
     place = {value: rank for rank, value in enumerate(ordered)}
     return np.array([place[value] for value in times], dtype=np.int64)[numbers]
@@ -178,7 +191,7 @@ class Repeats(NamedTuple):
 
 
 def set_repeats_aside(votes: Votes, generator: np.random.Generator) -> tuple[Votes, Repeats]:
-    """Keep one judgement of each annotator and item: the earliest, or any where there is no telling.
+    """Keep one judgement of each annotator and item: the earliest, or any where time is unknown.
 
     The votes come back sorted by item, then time, equal times in random order.
     """
