@@ -103,6 +103,7 @@ ROOMS: dict[str, list[str]] = {
         "schema",
         "media",
         "words",
+        "cell_facts",
         "study",
         "items",
         "parts",

@@ -109,7 +109,7 @@ def test_a_card_says_what_the_model_and_people_said(browser: Browser, summary: S
     )
 
     assert shown[0] == f"{item['prediction']} ({words.percent(item['probability'])})"
-    assert shown[1:] == [words.said(item["labels"])]
+    assert shown[1:] == [words.list_labels(item["labels"])]
 
 
 def test_gallery_pictures_are_drawn_with_sharp_pixels(browser: Browser) -> None:

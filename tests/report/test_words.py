@@ -35,7 +35,7 @@ def test_the_verdict_follows_the_share(changed: Any, share: float | None, verdic
 
 
 @pytest.mark.parametrize("share", [0.8, 0.2])
-def test_one_label_an_item_gives_no_verdict(changed: Any, share: float) -> None:
+def test_one_label_per_item_gives_no_verdict(changed: Any, share: float) -> None:
     changed["parts"]["epistemic_share"] = share
     changed["data"] |= {"fewest_labels": 1, "most_labels": 1}
     text = " ".join(words.about_parts(changed))

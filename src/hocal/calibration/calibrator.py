@@ -150,6 +150,12 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
         return self._fit(statistics)
 
+    def locate(
+        self, probabilities: ArrayLike, *, cells: ArrayLike | None = None
+    ) -> tuple[Array, Index]:
+        """Return the predictions, checked, and the cell of each item."""
+        return self._locate(probabilities, cells)
+
     def predict_mixture(
         self, probabilities: ArrayLike, *, cells: ArrayLike | None = None
     ) -> Mixtures:

@@ -37,10 +37,9 @@ class Model(NamedTuple):
 
     def cell_names(self) -> list[str]:
         """Say in words which predictions each cell holds, as reports do."""
-        from hocal.report.study import describe_cell
+        from hocal.report.cell_facts import cell_names
 
-        partition = self.calibrator.partition_
-        return [describe_cell(partition, self.classes, cell) for cell in range(partition.n_cells_)]
+        return cell_names(self.calibrator.partition_, self.classes)
 
     def open(self, read: Read, path: str, *, names: Sequence[str] | None) -> Probabilities:
         """Open a table of predictions for this model."""
