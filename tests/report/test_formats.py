@@ -252,7 +252,8 @@ def test_attacks_in_every_field_of_a_summary_stay_text(summary: Summary) -> None
             return [poison(entry) for entry in value]
         return f"\"'>{SCRIPT_ATTACK}{IMAGE_ATTACK}" if isinstance(value, str) else value
 
-    page = Elements(Report(poison(json.loads(json.dumps(summary)))).html())  # type: ignore[arg-type]
+    poisoned = poison(json.loads(json.dumps(summary)))
+    page = Elements(Report(poisoned).html())  # type: ignore[arg-type]
 
     tags = [tag for tag, _ in page.found]
     assert tags.count("script") == 2

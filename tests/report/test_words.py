@@ -104,7 +104,8 @@ def test_repeated_judgements_alone_are_not_called_dependence(changed: Any) -> No
 
     assert finding.title == "Some people judged an item twice"
     assert finding.text.endswith(
-        "Bob judged twice. Hide labels. With the repeats left out there is no sign of dependent labels."
+        "Bob judged twice. Hide labels. "
+        "With the repeats left out there is no sign of dependent labels."
     )
 
 
