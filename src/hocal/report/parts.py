@@ -99,7 +99,8 @@ def _squares(study: Study, used: Index) -> list[MapPoint]:
 
 def _slot(values: Array, top: float) -> IntArray:
     """Return the number of the square along an axis from 0 to `top`."""
-    return np.minimum((values / top * N_SQUARES).astype(int), N_SQUARES - 1)
+    slots = (values / top * N_SQUARES).astype(np.int64)
+    return np.asarray(np.minimum(slots, N_SQUARES - 1))
 
 
 def _gather(study: Study, cells: Index) -> MapPoint:
