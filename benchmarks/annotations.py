@@ -1,12 +1,11 @@
-"""Time `count_labels` and `cell_statistics` against plain group-bys of the same tables and against peers.
+"""Time `count_labels` and `cell_statistics` against plain group-bys of the tables and peers.
 
 Run from the repository root; tables of up to a hundred million labels are made on the fly in a
 temporary directory (2 GB there, and as much again while DuckDB spills), and DuckDB is held to 2 GB
 of memory:
 
-    python benchmarks/annotations.py            # minutes, writes
-    benchmarks/results/annotations.json python benchmarks/annotations.py --tiny     # seconds,
-    without Spark, writes nothing
+    python benchmarks/annotations.py          # minutes, writes results/annotations.json
+    python benchmarks/annotations.py --tiny   # seconds, without Spark, writes nothing
 """
 
 from __future__ import annotations
@@ -37,8 +36,11 @@ LABELS_PER_ITEM = 5
 TARGET = 12  # cell_statistics at most this many times the time of one plain group-by of the labels
 COLUMNS = [f"p{j}" for j in range(N_CLASSES)]
 CELLS: dict[str, Any] = {
-    "item": "item", "label": "label", "classes": range(N_CLASSES), "probability_columns": COLUMNS
-}  # fmt: skip
+    "item": "item",
+    "label": "label",
+    "classes": range(N_CLASSES),
+    "probability_columns": COLUMNS,
+}
 ENGINES = ("duckdb", "polars", "pandas")
 NO_WIDE_TABLE = dict.fromkeys(
     ["cleanlab", "hocal_on_wide_pandas"], "measured on integer labels of ten classes only"
@@ -67,7 +69,7 @@ def connect(folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 def make_labels(folder: Path, table: Table) -> Path:
-    """Write labels as a Parquet file: items in random order, a ragged number of labels each, five on average."""
+    """Write labels as a Parquet file: items in random order, five labels each on average."""
     path = folder / "counted.parquet"
     item = f"(hash(i) % {max(table.n_labels // LABELS_PER_ITEM, 1)})::bigint"
     chosen = (
@@ -76,7 +78,8 @@ def make_labels(folder: Path, table: Table) -> Path:
     columns = [
         f"'{name} ' || {name} as {name}" if table.text else name for name in ("item", "label")
     ]
-    rows = f"select *, ({chosen})::bigint as label from (select i, {item} as item from range({table.n_labels}) t(i))"
+    items = f"select i, {item} as item from range({table.n_labels}) t(i)"
+    rows = f"select *, ({chosen})::bigint as label from ({items})"
     with connect(folder) as connection:
         chosen_columns = f"select {', '.join(columns)}, hash(i + 3) % 1000 as worker from ({rows})"
         connection.execute(f"copy ({chosen_columns}) to '{path}'")
@@ -84,7 +87,7 @@ def make_labels(folder: Path, table: Table) -> Path:
 
 
 def count(folder: Path, table: Table, repeats: int, left_out: Mapping[str, str]) -> dict[str, Any]:
-    """Compare count_labels with the group-by it needs and with peers; the table of counts comes back."""
+    """Compare count_labels with the group-by it needs and with peers; return the counts."""
     path = make_labels(folder, table)
     seconds: dict[str, float] = {}
     peaks: dict[str, int | None] = {}
@@ -139,20 +142,20 @@ def counters(
     if "cleanlab" not in left_out:
         slot = frame.groupby("item").cumcount()
         wide = frame.assign(slot=slot).pivot(index="item", columns="slot", values="label")
-        held = wide.rename(columns=str).reset_index()
+        named = wide.rename(columns=str).reset_index()
         calls |= {
             "cleanlab": lambda: pd.Series(
                 get_majority_vote_label(wide.to_numpy(), verbose=False), index=wide.index
             ),
             "hocal_on_wide_pandas": lambda: count_labels(
-                held, item="item", label=[str(name) for name in wide]
+                named, item="item", label=[str(name) for name in wide]
             ),
         }
     return {name: call for name, call in calls.items() if name not in left_out}
 
 
 def is_right(values: Mapping[str, Any], n_labels: int) -> bool:
-    """Tell whether all counts are equal and add up, and majority votes agree where there is no tie."""
+    """Tell whether all counts are equal and add up, and majority votes agree without ties."""
     ours = [value for name, value in values.items() if name.startswith("hocal")]
     first = ours[0]
     equal = all(
@@ -165,7 +168,7 @@ def is_right(values: Mapping[str, Any], n_labels: int) -> bool:
 
 
 def agrees(counted: LabelCounts, votes: pd.Series) -> bool:
-    """Tell whether a peer's majority votes are those of the counts, wherever one label is the most frequent alone."""
+    """Tell whether a peer's majority votes are those of the counts, wherever there is no tie."""
     counts = counted.counts if isinstance(counted.counts, np.ndarray) else counted.counts.toarray()
     alone = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1
     expected = np.array(counted.classes)[counts.argmax(axis=1)]
@@ -173,7 +176,7 @@ def agrees(counted: LabelCounts, votes: pd.Series) -> bool:
 
 
 def grow_counts(folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
-    """Count tables of ten classes, each ten times the one before; methods that would need too much stop."""
+    """Count tables of ten classes, each ten times the last; methods that need too much stop."""
     rows: list[dict[str, Any]] = []
     for n_labels in sizes:
         left_out = (
@@ -197,7 +200,7 @@ def stops(row: Mapping[str, Any], times_larger: float) -> dict[str, str]:
 
 
 def make_tables(folder: Path, n_items: int) -> tuple[str, str]:
-    """Write labels in random order and predictions as Parquet files; all numbers come from hashes of the items."""
+    """Write labels in random order and predictions as Parquet files, from hashes of the items."""
     labels = folder / f"labels-{n_items}.parquet"
     predictions = folder / f"predictions-{n_items}.parquet"
     raw = ", ".join(
@@ -222,13 +225,14 @@ def make_tables(folder: Path, n_items: int) -> tuple[str, str]:
         )
         chosen = f"case {' '.join(partial)} else {N_CLASSES - 1} end as label"
         connection.execute(
-            f"copy (select item, {chosen} from ({drawn}) order by hash(item * 7 + worker)) to '{labels}'"
+            f"copy (select item, {chosen} from ({drawn}) "
+            f"order by hash(item * 7 + worker)) to '{labels}'"
         )
     return str(labels), str(predictions)
 
 
 def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
-    """Compare cell_statistics with one plain group-by of the labels, in DuckDB with 2 GB of memory."""
+    """Compare cell_statistics with a plain group-by of the labels, in DuckDB with 2 GB."""
     labels, predictions = make_tables(folder, n_items)
     with connect(folder) as connection:
         tables = connection.read_parquet(labels), connection.read_parquet(predictions)
@@ -240,23 +244,23 @@ def cells(folder: Path, n_items: int, repeats: int) -> dict[str, Any]:
         }
         seconds, values = best_times(calls, repeats)
         peaks = {name: peak_bytes(call) for name, call in calls.items()}
-    held = values["hocal"]
+    statistics = values["hocal"]
     return {
         "n_labels": n_items * LABELS_PER_ITEM,
         "n_items": n_items,
         "seconds": seconds,
         "ratio": seconds["hocal"] / seconds["group_by"],
         "target": TARGET,
-        "histogram_rows": len(held.observed.cells) + len(held.aligned.cells),
-        "correct": bool(held.n_labels.sum() == values["group_by"][0][0])
-        and is_exact(held, labels, predictions),
+        "histogram_rows": len(statistics.observed.cells) + len(statistics.aligned.cells),
+        "correct": bool(statistics.n_labels.sum() == values["group_by"][0][0])
+        and is_exact(statistics, labels, predictions),
         "peak_bytes": peaks,
     }
 
 
-def is_exact(held: CellStatistics, labels: str, predictions: str) -> bool:
-    """Tell whether statistics equal those computed from arrays; beyond a million items only their totals are known."""
-    if held.n_items.sum() > 1_000_000:
+def is_exact(statistics: CellStatistics, labels: str, predictions: str) -> bool:
+    """Tell whether statistics equal those from arrays; totals alone beyond a million items."""
+    if statistics.n_items.sum() > 1_000_000:
         return True
     counted = count_labels(
         pl.scan_parquet(labels), item="item", label="label", classes=range(N_CLASSES)
@@ -264,7 +268,8 @@ def is_exact(held: CellStatistics, labels: str, predictions: str) -> bool:
     p = pl.read_parquet(predictions).sort("item").select(COLUMNS).to_numpy()
     partition = TopLabelPartition().fit(p)
     return same(
-        held, CellStatistics.from_items(p, counted.counts, partition.assign(p), partition.layout_)
+        statistics,
+        CellStatistics.from_items(p, counted.counts, partition.assign(p), partition.layout_),
     )
 
 
@@ -321,8 +326,8 @@ def on_spark(folder: Path, n_items: int) -> dict[str, Any]:
 
 def exponent(rows: list[dict[str, Any]], name: str) -> float:
     """Return the power of the number of labels with which a method's time grows."""
-    held = [row for row in rows if name in row["seconds"]]
-    return growth([row["n_labels"] for row in held], [row["seconds"][name] for row in held])
+    timed = [row for row in rows if name in row["seconds"]]
+    return growth([row["n_labels"] for row in timed], [row["seconds"][name] for row in timed])
 
 
 def run(tiny: bool) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Time fits and predictions of the calibrator against netcal's and scikit-learn's, and how their cost grows.
+"""Time fits and predictions of the calibrator, netcal's and scikit-learn's, as data grow.
 
-python benchmarks/calibration.py           # minutes, writes benchmarks/results/calibration.json
-python benchmarks/calibration.py --tiny    # seconds, writes nothing
+    python benchmarks/calibration.py          # minutes, writes results/calibration.json
+    python benchmarks/calibration.py --tiny   # seconds, writes nothing
 
-The peers calibrate the mean from one label an item; hocal takes all labels and keeps the whole
+The peers calibrate the mean from one label per item; hocal takes all labels and keeps the whole
 mixture. With two classes, one label and equal bins both are the same histogram binning, and their
 predictions must be equal.
 """
@@ -61,7 +61,7 @@ class Given(ClassifierMixin, BaseEstimator):
 
 
 def make_world(n_items: int, n_classes: int, most_labels: int = 5, fewest_labels: int = 5) -> World:
-    """Draw predictions and from fewest_labels to most_labels labels an item; sparse beyond 100 classes."""
+    """Draw predictions and labels, fewest_labels to most_labels; sparse beyond 100 classes."""
     generator = np.random.default_rng(0)
     p = generator.standard_gamma(0.3, size=(n_items, n_classes))
     p /= p.sum(axis=1, keepdims=True)
@@ -87,15 +87,23 @@ def methods(world: World) -> dict[str, tuple[Callable[[], Any], dict[str, Callab
     only_means = {"predict_proba": lambda model: model.predict_proba(p)}
     return {
         "hocal_empirical": (
-            lambda: hocal.SnapshotCalibrator(method="empirical").fit(p, counts), hocal_predictions
+            lambda: hocal.SnapshotCalibrator(method="empirical").fit(p, counts),
+            hocal_predictions,
         ),
         "hocal_deconvolved": (lambda: hocal.SnapshotCalibrator().fit(p, counts), hocal_predictions),
         "netcal": (
-            lambda: HistogramBinning(N_BINS).fit(p, labels), {"predict_proba": lambda model: model.transform(p)}
+            lambda: HistogramBinning(N_BINS).fit(p, labels),
+            {"predict_proba": lambda model: model.transform(p)},
         ),
-        "sklearn_isotonic": (lambda: CalibratedClassifierCV(frozen, method="isotonic").fit(p, labels), only_means),
-        "sklearn_sigmoid": (lambda: CalibratedClassifierCV(frozen, method="sigmoid").fit(p, labels), only_means),
-    }  # fmt: skip
+        "sklearn_isotonic": (
+            lambda: CalibratedClassifierCV(frozen, method="isotonic").fit(p, labels),
+            only_means,
+        ),
+        "sklearn_sigmoid": (
+            lambda: CalibratedClassifierCV(frozen, method="sigmoid").fit(p, labels),
+            only_means,
+        ),
+    }
 
 
 def measure_jobs(
@@ -110,7 +118,7 @@ def measure_jobs(
 
 
 def measure(world: World, repeats: int, left_out: Mapping[str, str]) -> dict[str, Any]:
-    """Return the best times of fits and predictions, in turns so that a disturbance hits all, and the last peaks."""
+    """Return the best times of fits and predictions, taken in turns, and the last peaks."""
     seconds: dict[str, dict[str, float]] = {}
     peaks: dict[str, dict[str, int | None]] = {}
     for _ in range(repeats):
@@ -163,16 +171,16 @@ def exponents(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return the power of the number of items with which the time of each job grows."""
     result: dict[str, dict[str, float]] = {}
     for name, jobs in rows[0]["seconds"].items():
-        held = [row for row in rows if name in row["seconds"]]
-        sizes = [row["n_items"] for row in held]
+        timed = [row for row in rows if name in row["seconds"]]
+        sizes = [row["n_items"] for row in timed]
         result[name] = {
-            job: growth(sizes, [row["seconds"][name][job] for row in held]) for job in jobs
+            job: growth(sizes, [row["seconds"][name][job] for row in timed]) for job in jobs
         }
     return result
 
 
 def same_binning(n_items: int, repeats: int) -> dict[str, Any]:
-    """Compare histogram binning of two classes with one label, which hocal and netcal both compute."""
+    """Compare histogram binning of two classes with one label, which netcal computes as well."""
     p, counts, labels = make_world(n_items, 2, most_labels=1)
     binned = hocal.SnapshotCalibrator(hocal.UniformPartition(N_BINS), method="empirical")
     peer = HistogramBinning(N_BINS)

@@ -1,8 +1,7 @@
-"""Time `hocal.decompose` of an ensemble against probly, torch-uncertainty, plain PyTorch and a mere read of the array.
+"""Time `hocal.decompose` of an ensemble against probly, torch-uncertainty and plain PyTorch.
 
-python benchmarks/decomposition.py           # three minutes and 6 GB, writes
-benchmarks/results/decomposition.json python benchmarks/decomposition.py --tiny    # seconds, writes
-nothing
+    python benchmarks/decomposition.py         # minutes, 6 GB, writes results/decomposition.json
+    python benchmarks/decomposition.py --tiny  # seconds, writes nothing
 
 hocal and probly use one thread on arrays; PyTorch and what is built on it are timed with one and
 with two. torch-uncertainty gives the epistemic part only, the others all three.
@@ -42,7 +41,7 @@ Shape = tuple[int, int, int]
 
 
 def make_ensemble(shape: Shape, dtype: str) -> np.ndarray:
-    """Return softmax predictions of (n_items, n_members, n_classes); beyond a thousand items they repeat."""
+    """Return softmax predictions (n_items, n_members, n_classes), a thousand items repeated."""
     logits = np.random.default_rng(0).normal(
         scale=2.0, size=(min(shape[0], CHECKED_ITEMS), *shape[1:])
     )
@@ -92,7 +91,7 @@ def on_threads(call: Callable[[torch.Tensor], Any], tensor: torch.Tensor, n_thre
 
 
 def make_calls(p: np.ndarray) -> dict[str, Call]:
-    """Return all ways to decompose an ensemble; each gives the last of the three parts, most all of them."""
+    """Return all ways to decompose an ensemble; each gives at least the last of the parts."""
     tensor = torch.from_numpy(p)
     mixtures = hocal.Mixtures.from_ensemble(p)
     calls: dict[str, Call] = {
@@ -149,7 +148,7 @@ def measure(shape: Shape, dtype: str, repeats: int, *, memory: bool) -> dict[str
 
 
 def least_peak(call: Call) -> int | None:
-    """Return the smaller of two peaks; the system may have put pages of the input aside before the first."""
+    """Return the smaller of two peaks; pages may have been swapped before the first."""
     peaks = [peak_bytes(call) for _ in range(2)]
     return None if None in peaks else min(peaks)
 
@@ -176,7 +175,7 @@ def measure_growth(cases: Sequence[dict[str, Any]]) -> dict[str, float]:
 def run(
     shapes: Sequence[tuple[Shape, str, int]], rising: Sequence[tuple[Shape, str, int]]
 ) -> dict[str, Any]:
-    """Return the measurements for ensembles of several shapes, and for one shape with rising numbers of items."""
+    """Return the measurements for ensembles of several shapes and of growing size."""
     cases = [measure(*each, memory=False) for each in shapes]
     sizes = [measure(*each, memory=True) for each in rising]
     by_dtype = {dtype: [case for case in sizes if case["dtype"] == dtype] for dtype in TOLERANCE}

@@ -1,10 +1,9 @@
-"""Time `hocal.decompose` of CUDA tensors against the expression of torch-uncertainty and one pass over memory.
+"""Time `hocal.decompose` of CUDA tensors against torch-uncertainty and one pass over memory.
 
 Run from the repository root on a machine with an NVIDIA GPU:
 
-    python benchmarks/decomposition_gpu.py            # a minute, writes
-    benchmarks/results/decomposition_gpu.json python benchmarks/decomposition_gpu.py --tiny     #
-    without a GPU: checks values on the CPU, writes nothing
+    python benchmarks/decomposition_gpu.py          # writes results/decomposition_gpu.json
+    python benchmarks/decomposition_gpu.py --tiny   # checks values on the CPU, writes nothing
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def make_members(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -
 
 
 def difference(p: Tensor) -> float:
-    """Return the largest difference between hocal and the expression in double precision, on some items."""
+    """Return the largest difference of hocal from the expression in double precision."""
     p = p[:100_000]
     ours = decompose_members(p)[:3]
     theirs = peer(p.double())

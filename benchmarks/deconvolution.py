@@ -1,8 +1,7 @@
-"""Time the deconvolution against plain expectation maximisation and a convex solver, and how its cost grows.
+"""Time the deconvolution against plain expectation maximisation and a convex solver.
 
-HOCAL_DATA=... python benchmarks/deconvolution.py    # minutes, writes
-benchmarks/results/deconvolution.json python benchmarks/deconvolution.py --tiny            #
-seconds, synthetic labels, writes nothing
+HOCAL_DATA=... python benchmarks/deconvolution.py   # minutes, writes results/deconvolution.json
+python benchmarks/deconvolution.py --tiny           # seconds, synthetic labels, writes nothing
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ SHORT_BY = (
 TOLERANCE = 1e-6  # nats an item by which the convex solver's optimum may differ
 # steps of expectation maximisation between two looks at the likelihood, which are not timed
 BATCH = 10
-RAGGED = 0  # stands for one to ten labels an item
+RAGGED = 0  # stands for one to ten labels per item
 RESULTS = Path(__file__).parent / "results" / "deconvolution.json"
 
 
@@ -74,7 +73,7 @@ def pool_problem(p: Array, counts: Counts) -> Problem:
 
 
 def real_problems() -> Iterator[tuple[dict[str, Any], Problem]]:
-    """Yield the problems of k labels an item drawn from people's labels."""
+    """Yield the problems of k labels per item drawn from people's labels."""
     people = load_cifar10h().counts
     nli = load_chaosnli()
     faces = load_ferplus("train").counts
@@ -105,7 +104,7 @@ def synthetic_problems(
 
 
 def expectation_maximisation(problem: Problem, best: float, limit: float) -> dict[str, Any]:
-    """Return the steps and seconds that bring plain EM near the best objective, which it is told, or to the limit."""
+    """Return the steps and seconds that bring plain EM near the best objective, or its limit."""
     likelihood, frequency, prior = problem
     n_atoms = likelihood.shape[1]
     total = frequency.sum() + prior
@@ -183,7 +182,7 @@ def against_convex_solver(case: dict[str, Any], problem: Problem, repeats: int) 
 
 
 def statistics(n_items: int, n_classes: int, k: int) -> hocal.CellStatistics:
-    """Return the statistics of labels that follow Dirichlet predictions, in parts of 100,000 items."""
+    """Return statistics of labels that follow Dirichlet predictions, in parts of 100,000 items."""
     partition = hocal.TopLabelPartition().fit(np.full((1, n_classes), 1 / n_classes))
     generator = np.random.default_rng(0)
     parts = []
@@ -216,7 +215,7 @@ def whole_fit(n_items: int, n_classes: int, k: int) -> dict[str, Any]:
 
 
 def exponents(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the powers of items, for each kind of data, and of distinct snapshots with which time grows."""
+    """Return the powers of items and of distinct snapshots with which time grows."""
     kinds = sorted({(row["n_classes"], str(row["k"])) for row in rows})
     same = [[row for row in rows if (row["n_classes"], str(row["k"])) == kind] for kind in kinds]
     in_items = [

@@ -1,7 +1,7 @@
-"""Time how long hocal and its command take to start, against `import sklearn`, each in a fresh interpreter.
+"""Time how long hocal and its command take to start, against `import sklearn`.
 
-python benchmarks/imports.py           # writes benchmarks/results/imports.json
-python benchmarks/imports.py --tiny    # seconds, writes nothing
+python benchmarks/imports.py          # writes results/imports.json
+python benchmarks/imports.py --tiny   # seconds, writes nothing
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ PROGRAMS = {
     "import numpy": [sys.executable, "-c", "import numpy"],
     "import sklearn": [sys.executable, "-c", "import sklearn"],
     "from sklearn.calibration import CalibratedClassifierCV": [
-        sys.executable, "-c", "from sklearn.calibration import CalibratedClassifierCV"
+        sys.executable,
+        "-c",
+        "from sklearn.calibration import CalibratedClassifierCV",
     ],
     "import hocal": [sys.executable, "-c", "import hocal"],
     "from hocal import decompose": [sys.executable, "-c", "from hocal import decompose"],
-    "from hocal import SnapshotCalibrator": [sys.executable, "-c", "from hocal import SnapshotCalibrator"],
+    "from hocal import SnapshotCalibrator": [
+        sys.executable,
+        "-c",
+        "from hocal import SnapshotCalibrator",
+    ],
     "hocal --version": [*COMMAND, "--version"],
     "hocal --help": [*COMMAND, "--help"],
-}  # fmt: skip
+}
 
 
 def start(program: list[str]) -> str:

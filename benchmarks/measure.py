@@ -1,4 +1,4 @@
-"""Time several ways to compute one thing, side by side in one process, and measure the memory they need."""
+"""Time several ways to compute one thing in one process, and measure the memory they need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BYTES = 8e9
 def best_times(
     calls: Mapping[str, Callable[[], Any]], repeats: int
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return the best time in seconds and the value of each call, taking turns so that a disturbance hits all."""
+    """Return the best time and the value of each call, in turns so that a disturbance hits all."""
     values = {
         name: call() for name, call in calls.items()
     }  # also loads what is imported on first use
@@ -38,7 +38,7 @@ def best_times(
 
 
 def peak_bytes(call: Callable[[], Any]) -> int | None:
-    """Return the most memory a call holds beyond what was there before, its result included; None but on Linux."""
+    """Return the most memory a call adds, its result included; None on systems other than Linux."""
     status = Path("/proc/self/status")
     refs = Path("/proc/self/clear_refs")
     if not refs.exists():
@@ -64,21 +64,21 @@ def _kilobytes(status: Path, field: str) -> int:
 
 def measure_once(call: Callable[[], Any]) -> tuple[float, int | None, Any]:
     """Return seconds, peak memory and value of one call."""
-    held: list[Any] = []
+    found: list[Any] = []
 
     def timed() -> None:
         start = time.perf_counter()
         value = call()
-        held.extend([time.perf_counter() - start, value])
+        found.extend([time.perf_counter() - start, value])
 
     peak = peak_bytes(timed)
-    return held[0], peak, held[1]
+    return found[0], peak, found[1]
 
 
 def too_large(
     seconds: Mapping[str, float], peaks: Mapping[str, int | None], times_larger: float
 ) -> dict[str, str]:
-    """Tell which methods would take too long or too much memory on larger data, and why, from smaller data."""
+    """Tell which methods would take too long or too much memory on larger data, and why."""
     slow = [name for name, value in seconds.items() if value * times_larger > MOST_SECONDS]
     large = [name for name, value in peaks.items() if (value or 0) * times_larger > MOST_BYTES]
     return dict.fromkeys(large, f"over {MOST_BYTES / 1e9:.0f} GB") | dict.fromkeys(
@@ -87,7 +87,7 @@ def too_large(
 
 
 def growth(sizes: Iterable[float], seconds: Iterable[float]) -> float:
-    """Return the power of the size with which time grows: the slope of a line through their logarithms."""
+    """Return the power of the size with which time grows: the slope on logarithmic axes."""
     x, y = ([math.log(value) for value in values] for values in (sizes, seconds))
     middle_x = sum(x) / len(x)
     middle_y = sum(y) / len(y)

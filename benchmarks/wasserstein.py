@@ -3,9 +3,8 @@
 Run from the repository root, with HOCAL_DATA naming the directory that holds
 cifar10h/cifar10h-counts.npy:
 
-    HOCAL_DATA=... python benchmarks/wasserstein.py            # minutes, writes
-    benchmarks/results/wasserstein.json python benchmarks/wasserstein.py --tiny                    #
-    seconds, synthetic labels, writes nothing
+    HOCAL_DATA=... python benchmarks/wasserstein.py   # minutes, writes results/wasserstein.json
+    python benchmarks/wasserstein.py --tiny           # seconds, synthetic labels, writes nothing
 
 Peers get the raw samples as label distributions, and their costs where they need them; hocal gets
 the label counts, and its time includes building the mixtures.
@@ -38,11 +37,14 @@ Counts = NDArray[np.int64]
 AIM = 20
 TOLERANCE = 1e-9
 RESULTS = Path(__file__).parent / "results" / "wasserstein.json"
-DATA = "CIFAR-10H, k labels an item drawn with replacement; two classes: the most frequent one against the rest"
+DATA = (
+    "CIFAR-10H, k labels per item drawn with replacement; "
+    "two classes: the most frequent one against the rest"
+)
 
 
 def load_label_distributions(tiny: bool) -> Array:
-    """Return the label distributions of CIFAR-10H, or synthetic ones of similar shape for the tiny mode."""
+    """Return the label distributions of CIFAR-10H, or synthetic ones for the tiny mode."""
     if tiny:
         return np.random.default_rng(0).dirichlet([5.0, *[0.05] * 9], size=600)
     counts = load_cifar10h().counts
@@ -218,7 +220,7 @@ def dirichlet_world(n_classes: int, n_items: int) -> Array:
 
 
 def cost_growth(p: Array, k: int, hocal_sizes: list[int], pot_sizes: list[int]) -> dict[str, Any]:
-    """Time samples of growing size, and fit the power of the number of items with which time grows."""
+    """Time samples of growing size, and fit the power of items with which time grows."""
     seconds: dict[str, dict[int, float]] = {"hocal": {}, "pot": {}}
     for n_items in sorted({*hocal_sizes, *pot_sizes}):
         generator = np.random.default_rng([n_items, k])

@@ -2,7 +2,7 @@
 
     python examples/crowd_csv.py [FILE]
 
-The file has a row a judgement: worker, item, label, and two columns that are not needed here.
+The file has one row per judgement: worker, item, label, and two columns that are not needed here.
 Without a file, tweets about the weather judged by 110 workers are loaded
 (`hocal.datasets.load_crowd`). There is no classifier in it, so three judgements of each item serve
 as the prediction; the others, independent of them, are the labels. What remains uncertain is split
@@ -63,7 +63,8 @@ def main(path: str | None) -> None:
             continue
         means = parts.aleatoric[of].mean(), parts.epistemic[of].mean()
         print(
-            f"{name:20}{of.sum():7}{means[0]:11.3f}   [{lower[cell]:.2f}, {upper[cell]:.2f}]{means[1]:12.3f}"
+            f"{name:20}{of.sum():7}{means[0]:11.3f}   "
+            f"[{lower[cell]:.2f}, {upper[cell]:.2f}]{means[1]:12.3f}"
         )
 
 

@@ -21,7 +21,7 @@ TEST = slice(2300, None)
 
 
 def main() -> None:
-    """Print both parts of the student's uncertainty against the truth, for more and more training."""
+    """Print both parts of the student's uncertainty and the truth, for more and more training."""
     world = make_ambiguous_digits(N_ITEMS, random_state=0)
     answers = world.draw(N_ANSWERS, random_state=1)
     one_answer = world.draw(1, random_state=2).argmax(axis=1)
@@ -30,7 +30,8 @@ def main() -> None:
 
     print(f"The teacher's own uncertainty about the test digits is {people:.3f} nats.\n")
     print(
-        f"{'trained on':>11}{'accuracy':>10}{'predictive':>12}{'aleatoric':>11}{'epistemic':>11}{'error':>8}"
+        f"{'trained on':>11}{'accuracy':>10}{'predictive':>12}"
+        f"{'aleatoric':>11}{'epistemic':>11}{'error':>8}"
     )
     for n_training in (100, 200, 300):
         student = LogisticRegression(max_iter=1000).fit(
@@ -52,7 +53,8 @@ def main() -> None:
             + f"{error:8.3f}"
         )
     print(
-        "\nTraining removes epistemic uncertainty. The aleatoric part stays, because it is in the digits."
+        "\nTraining removes epistemic uncertainty. "
+        "The aleatoric part stays, because it is in the digits."
     )
 
 

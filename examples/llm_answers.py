@@ -1,4 +1,4 @@
-"""Find out from a few sampled answers of a language model what is ambiguous and what a small model does not know.
+"""Learn from sampled answers of a language model what is ambiguous and what a small model lacks.
 
 A small, cheap classifier sorts support tickets into teams. A large language model sorts them better
 but costs more, so it is asked about a part of the tickets only, five times each. Its answers are
@@ -37,7 +37,7 @@ SHARES = {"clear": 0.6, "vague": 0.2, "coded": 0.2}
 def write_tickets(
     n_tickets: int, generator: np.random.Generator
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Simulate tickets (ticket, text, kind) and the distribution of the large model's answers to each.
+    """Simulate tickets (ticket, text, kind) and the distribution of the large model's answers.
 
     Clear tickets speak of one team's matters; vague ones of two, and the answer could be either;
     coded ones give a product code, which the large model knows and the small one has never seen.
@@ -74,7 +74,7 @@ def ask_large_model(
 
 
 def ask_small_model(tickets: pd.DataFrame, generator: np.random.Generator) -> np.ndarray:
-    """Train a bag of words on single answers to other tickets and return its probabilities for these."""
+    """Train a bag of words on single answers to other tickets; return probabilities for these."""
     past, past_answers = write_tickets(2_000, generator)
     labels = [generator.choice(len(TEAMS), p=p) for p in past_answers]
     model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(past["text"], labels)
@@ -118,7 +118,8 @@ def main() -> None:
     ):
         lower, upper = certificate.interval(quantity)
         print(
-            f"\n{title}: the most {quantity} uncertainty, with what five answers prove about tickets like it"
+            f"\n{title}: the most {quantity} uncertainty, "
+            "with what five answers prove about tickets like it"
         )
         for row in np.argsort(-parts.as_dict()[quantity], kind="stable")[:3]:
             interval = f"[{lower[cells[row]]:.2f}, {upper[cells[row]]:.2f}]"
@@ -131,7 +132,8 @@ def show_kinds(kinds: np.ndarray, parts: hocal.Decomposition, answers: np.ndarra
     """Print estimated and true uncertainty of each kind of ticket, in nats."""
     known = hocal.decompose(hocal.Mixtures.from_points(answers)).aleatoric
     print(
-        f"\n{'kind':8}{'tickets':>8}{'predictive':>12}{'aleatoric':>11}{'(truth)':>9}{'epistemic':>11}"
+        f"\n{'kind':8}{'tickets':>8}{'predictive':>12}"
+        f"{'aleatoric':>11}{'(truth)':>9}{'epistemic':>11}"
     )
     for kind in SHARES:
         of = kinds == kind

@@ -1,4 +1,4 @@
-"""Put a scikit-learn pipeline under higher-order calibration, by cross-validation, and write a report.
+"""Calibrate a scikit-learn pipeline by cross-validation, to higher order, and write a report.
 
     python examples/scikit_learn_pipeline.py [REPORT.html]
 

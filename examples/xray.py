@@ -1,9 +1,9 @@
-"""Tell two worlds apart that look the same to a classifier, from two labels a scan.
+"""Tell two worlds apart that look the same to a classifier, from two labels per scan.
 
 A model says "50% pneumonia" for every scan. In the first world every scan is ambiguous: doctors
 would split evenly on each. In the second, half of the scans clearly show it and half clearly do
-not, and the model cannot tell which. With one label a scan the worlds look the same; with two they
-do not, because two doctors agree half of the time in the first and always in the second.
+not, and the model cannot tell which. With one label per scan the worlds look the same; with two
+they do not, because two doctors agree half of the time in the first and always in the second.
 """
 
 import numpy as np
@@ -22,7 +22,8 @@ WORLDS = {
 def main() -> None:
     """Print estimated, certified and true uncertainty of both worlds, in nats."""
     print(
-        f"{'world':31}{'labels':>7}{'predictive':>12}{'aleatoric':>11}{'epistemic':>11}   95% for aleatoric"
+        f"{'world':31}{'labels':>7}{'predictive':>12}"
+        f"{'aleatoric':>11}{'epistemic':>11}   95% for aleatoric"
     )
     for name, world in WORLDS.items():
         counts = draw_labels(world, 2, random_state=0)
@@ -36,7 +37,8 @@ def main() -> None:
         )
         show(name, "truth", known, "")
     print(
-        "\nThe prediction is 50% in both worlds. In the first no model can do better: people disagree."
+        "\nThe prediction is 50% in both worlds. "
+        "In the first no model can do better: people disagree."
     )
     print("In the second a better model can remove all of the uncertainty.")
 

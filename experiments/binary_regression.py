@@ -103,7 +103,7 @@ def calibrated(
 def epsilons(
     predicted: Mixtures, counts: NDArray[np.int64], cells: NDArray[np.intp]
 ) -> dict[str, float]:
-    """Return max and 95th percentile over the cells of W1(predicted snapshots, observed snapshots)."""
+    """Return max and 95th percentile over the cells of W1(predicted, observed snapshots)."""
     observed = Mixtures.from_snapshots(counts, cells, n_cells=N_BINS)
     distances = hocal.wasserstein(predicted, observed.stored())
     return {
@@ -115,7 +115,7 @@ def epsilons(
 def drawn_from(
     predicted: Mixtures, cells: NDArray[np.intp], random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return a snapshot for each item from the predicted snapshots of its cell: no error but chance."""
+    """Return a snapshot per item from the predicted snapshots of its cell: no error but chance."""
     counts = np.empty((len(cells), 2), dtype=np.int64)
     for cell in np.unique(cells):
         _, atoms, _ = predicted.pairs(predicted.index[[cell]])
@@ -127,7 +127,7 @@ def drawn_from(
 
 
 def snapshot_errors(model: nn.Module, n_test: int, seed: int) -> dict[str, dict[str, float]]:
-    """Resample calibration and test set once; return epsilons of the method, its floor and the baselines."""
+    """Resample both sets once; return epsilons of the method, its floor and the baselines."""
     random = np.random.default_rng([seed, n_test])
     calibrator = calibrated(model, K, "empirical", random)
     test = make_binary_regression(n_test, random_state=random)
@@ -146,7 +146,7 @@ def snapshot_errors(model: nn.Module, n_test: int, seed: int) -> dict[str, dict[
 
 
 def aleatoric_errors(model: nn.Module, k: int, seed: int) -> dict[str, float]:
-    """Return the item-averaged aleatoric error, in bits, of both methods for k labels an item."""
+    """Return the item-averaged aleatoric error, in bits, of both methods for k labels per item."""
     errors = {}
     for method in METHODS:
         random = np.random.default_rng([seed, k])
@@ -184,7 +184,7 @@ def draw_task(model: nn.Module) -> None:
 
 
 def draw_errors(model: nn.Module, runs: dict[int, list[dict[str, float]]]) -> None:
-    """Draw the aleatoric error against k, and the entropies inside the three cells of highest entropy."""
+    """Draw the aleatoric error against k, and the entropies in the cells of highest entropy."""
     figure = Figure(figsize=(11, 8), layout="constrained")
     top, bottom = figure.subfigures(2, 1)
     errors = {method: {k: [run[method] for run in runs[k]] for k in LABELS} for method in METHODS}
@@ -211,7 +211,7 @@ def show(result: dict[str, Any]) -> None:
                 f"{c['mean']:.3f} ({c['lower']:.3f} to {c['upper']:.3f})" for c in cells.values()
             )
             print(f"{name:24}" + "".join(f"{end:>26}" for end in ends))
-    print("labels an item      aleatoric error (bits), " + ", ".join(METHODS))
+    print("labels per item      aleatoric error (bits), " + ", ".join(METHODS))
     for k, cells in result["aleatoric_error_bits"].items():
         print(f"{k:>14}      " + row(cells.values()))
 

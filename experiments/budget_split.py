@@ -1,10 +1,10 @@
-"""How to spend a fixed number of labels: few labels for many items, or many for few, planned and measured.
+"""How to spend a fixed number of labels: few for many items, or many for few.
 
     HOCAL_DATA=... python experiments/budget_split.py [--resamplings 20]
 
 The budget is two labels for each item of the calibration half; it buys fewer items with more labels
 each. Measured is the item-averaged aleatoric error on the other half, as in `label_efficiency.py`;
-planned is what `hocal.plan_budget` foretells from a pilot study, a fifth of the calibration items
+planned is what `hocal.plan_budget` forecasts from a pilot study, a fifth of the calibration items
 with five labels each. The plan knows the true uncertainty of its cells, the measurement only the
 labels of the test half, whose noise it includes. Half a minute on one core.
 """
@@ -37,7 +37,7 @@ def measured(data: Annotated, k: int, method: Any, seed: int) -> float:
 
 
 def planned(data: Annotated, method: Any) -> dict[str, Any]:
-    """Return what a pilot study foretells of the splits."""
+    """Return what a pilot study forecasts of the splits."""
     fit, _, generator = halves(len(data.counts), 0)
     pilot = fit[: len(fit) // 5]
     counts = draw_snapshots(data.counts[pilot], PILOT_LABELS, replace=True, random_state=generator)
@@ -49,7 +49,7 @@ def planned(data: Annotated, method: Any) -> dict[str, Any]:
 
 
 def resample(data: Annotated, seed: int) -> dict[str, Any]:
-    """Return the measured errors of both methods by labels an item."""
+    """Return the measured errors of both methods by labels per item."""
     return {method: {str(k): measured(data, k, method, seed) for k in LABELS} for method in METHODS}
 
 

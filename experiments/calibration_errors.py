@@ -1,11 +1,11 @@
-"""Measure the higher-order calibration error of every method on CIFAR-10H, with its noise floor and p-value.
+"""Measure every method's calibration error on CIFAR-10H, with its noise floor and p-value.
 
     HOCAL_DATA=... python experiments/calibration_errors.py
 
 The distance is W1 between predicted and observed k-snapshots in each cell (l1 ground metric, at
 most 2), the mean over items and the largest over cells, which is the paper's epsilon. A test image
 shows k of its labels, as in the paper; the floor is the same distance for labels drawn from the
-prediction. Post-hoc methods are fitted with k labels an image of the other half. The p-value is
+prediction. Post-hoc methods are fitted with k labels per image of the other half. The p-value is
 that of the mean; 100 simulations make it .0099 at best. One pair of halves. Three minutes on one
 core.
 """

@@ -30,7 +30,7 @@ LABELS = (2, 3, 5, 10)
 def truth(
     data: Annotated, calibrator: hocal.SnapshotCalibrator, entropy: str
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the uncertainty of each cell from all items and labels, classes in order of falling prediction."""
+    """Return the uncertainty of each cell from all labels, classes by falling prediction."""
     cells = calibrator.partition_.assign(data.probabilities)
     n_cells = calibrator.partition_.n_cells_
     aligned = align_counts(data.probabilities, data.counts)
@@ -82,7 +82,8 @@ def main() -> None:
         totals = {name: int(sum(run["missed"][name] for run in runs)) for name in runs[0]["missed"]}
         found = results[str(k)] = summarise(runs) | {"missed in all": totals}
         print(
-            f"k = {k}: widths{row(found['width'].values(), '7.3f')}, the paper's{row(found['paper'].values(), '7.3f')}"
+            f"k = {k}: widths{row(found['width'].values(), '7.3f')}, "
+            f"the paper's{row(found['paper'].values(), '7.3f')}"
         )
         print(
             f"  {sum(run['intervals'] for run in runs)} intervals a kind, misses {totals}",

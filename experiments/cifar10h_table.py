@@ -1,8 +1,8 @@
-"""Reproduce the paper's CIFAR-10H table: error of the aleatoric uncertainty by method and number of labels.
+"""Reproduce the paper's CIFAR-10H table: error of aleatoric uncertainty by method and labels.
 
     HOCAL_DATA=... python experiments/cifar10h_table.py [--resamplings 50]
 
-Ten slices for each top label, half of the items calibrate, half test, k labels an item drawn with
+Ten slices for each top label, half of the items calibrate, half test, k labels per item drawn with
 replacement. The error is the distance between predicted and observed mean entropy of a cell,
 averaged by items or by cells; intervals hold the middle 95% of the resamplings. Post-hoc rows
 calibrate the softmax of resnet18 and of 13 other networks. Baselines that need no labels are judged
@@ -81,7 +81,7 @@ def errors(parts: hocal.Decomposition, counts: Counts, cells: NDArray[np.intp]) 
 def post_hoc(
     probabilities: Array, counts: Counts, k: int, method: str, seed: int
 ) -> dict[str, float]:
-    """Return the errors after calibration with k labels an item."""
+    """Return the errors after calibration with k labels per item."""
     calibrator, test = calibrate(probabilities, counts, k, method, seed)
     p = probabilities[test]
     return errors(calibrator.decompose(p), counts[test], calibrator.partition_.assign(p))
@@ -96,7 +96,7 @@ def resample(probabilities: Array, counts: Counts, seed: int) -> dict[str, Any]:
 
 
 def resample_baseline(mixtures: hocal.Mixtures, counts: Counts, seed: int) -> dict[str, float]:
-    """Return the errors of mixtures that were predicted without any calibration labels, in cells of their mean."""
+    """Return the errors of mixtures made without calibration labels, in cells of their mean."""
     mean = mixtures.mean()
     test = halves(len(counts), seed)[1]
     cells = hocal.TopLabelPartition(n_slices=10).fit(mean).assign(mean)
@@ -104,7 +104,7 @@ def resample_baseline(mixtures: hocal.Mixtures, counts: Counts, seed: int) -> di
 
 
 def baselines() -> dict[str, Callable[[], hocal.Mixtures]]:
-    """Return functions that make what methods without calibration labels predict for every image."""
+    """Return functions that make the predictions of methods without calibration labels."""
     softmax = {name: load_cifar10_softmax(name).probabilities for name in DIVERSE}
     with np.load(RESULTS / "cifar-networks.npz") as file:
         stored = {name: file[name].astype(np.float64) for name in file}
@@ -141,7 +141,7 @@ def figure(runs: list[dict[str, Any]]) -> None:
 
 
 def ratios(result: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return the fall of the item-averaged errors from one label on, the part of the table that can be compared."""
+    """Return the fall of the errors from one label on, which alone can be compared."""
     rows = {
         method: {k: cell["items"]["mean"] for k, cell in result[method].items()}
         for method in METHODS

@@ -69,7 +69,7 @@ def augment(images: Tensor) -> Tensor:
 
 
 class Network(nn.Module):
-    """Seven residual blocks from 32x32 to 4x4, global pooling and a head; distorts images in training."""
+    """Seven residual blocks from 32x32 to 4x4, pooling and a head; distorts images in training."""
 
     def __init__(self, head: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()

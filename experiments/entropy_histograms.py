@@ -1,10 +1,10 @@
-"""Reproduce the paper's figure 2, bottom: entropies inside the three CIFAR-10H cells of highest entropy.
+"""Reproduce the paper's figure 2, bottom: entropies in the CIFAR-10H cells of highest entropy.
 
     HOCAL_DATA=... python experiments/entropy_histograms.py
 
 Upper row, as in the paper: entropies of the 50-snapshots of the calibration half against those of
 the label histograms of the test half. Lower row: the same for the mixture deconvolved from five
-labels an item. resnet18, one pair of halves, cells of at least 30 test items. Five seconds on one
+labels per item. resnet18, one pair of halves, cells of at least 30 test items. Five seconds on one
 core.
 """
 

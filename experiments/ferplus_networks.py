@@ -31,7 +31,7 @@ PANEL = 10
 
 
 class Network(nn.Module):
-    """Backbone and head; distorts images in training, averages an image and its mirror image otherwise."""
+    """Backbone and head; distorts images in training, else averages an image and its mirror."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def heads() -> dict[str, nn.Module]:
 def fit(
     network: Network, loaders: tuple[Batches, Batches], epochs: int, rate: float, seed: int
 ) -> None:
-    """Train with a tenth of the run as warm-up and keep the weights with the best validation likelihood."""
+    """Train with a tenth of the run as warm-up; keep the weights of best validation likelihood."""
     if torch.cuda.is_available():
         network.to(
             memory_format=torch.channels_last
@@ -113,7 +113,7 @@ def fit(
 
 
 def train_all(options: argparse.Namespace) -> None:
-    """Train every network and write the mean and the aleatoric uncertainty of each test item under it."""
+    """Train every network; write its mean and aleatoric uncertainty of each test item."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.benchmark = True
     limit, size = (64, 16) if options.tiny else (None, ferplus_model.BATCH)
@@ -141,7 +141,7 @@ def train_all(options: argparse.Namespace) -> None:
 
 
 def summary(name: str, mixtures: hocal.Mixtures, panel_size: int | None) -> dict[str, np.ndarray]:
-    """Return what the table needs of predicted mixtures: their means and aleatoric uncertainties."""
+    """Return what the table needs of mixtures: their means and aleatoric uncertainties."""
     aleatoric = hocal.decompose(mixtures, panel_size=panel_size).aleatoric
     return {
         f"mean {name}": mixtures.mean().astype(np.float32),

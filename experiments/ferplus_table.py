@@ -1,4 +1,4 @@
-"""Reproduce the paper's FER+ table: learning from snapshots beside post-hoc calibration, and hocal's own methods.
+"""Reproduce the paper's FER+ table: learning from snapshots, post-hoc calibration, hocal.
 
     HOCAL_DATA=... python experiments/ferplus_table.py [--resamplings 10]
 
@@ -36,7 +36,7 @@ Counts = NDArray[np.int64]
 
 
 def networks() -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return mean and aleatoric uncertainty of the mixtures that each network predicts for the test split."""
+    """Return mean and aleatoric uncertainty of each network's mixtures for the test split."""
     with np.load(RESULTS / "ferplus-networks.npz") as file:
         stored = {name: file[name].astype(np.float64) for name in file}
     names = [name.removeprefix("mean ") for name in stored if name.startswith("mean ")]
@@ -48,7 +48,7 @@ def networks() -> tuple[dict[str, Array], dict[str, Array]]:
 def learned(
     mean: Array, aleatoric: Array, votes: Counts, base: Array, seed: int
 ) -> dict[str, float]:
-    """Return the aleatoric error of a network, in its own cells and in those of the base network."""
+    """Return the aleatoric error of a network, in its own cells and in the base network's."""
     test = halves(len(votes), seed)[1]
     parts = Decomposition(
         aleatoric[test], aleatoric[test], 0 * aleatoric[test], Shannon(), "mutual-information"
@@ -62,7 +62,7 @@ def learned(
 
 
 def post_hoc(base: Array, votes: Counts, k: int, method: Any, replace: bool, seed: int) -> float:
-    """Return the aleatoric error after calibrating the base network with k votes an item."""
+    """Return the aleatoric error after calibrating the base network with k votes per item."""
     fit, test, generator = halves(len(votes), seed)
     counts = draw_snapshots(votes[fit], k, replace=replace, random_state=generator)
     panel_size = PANEL if method == "deconvolved" and not replace else None

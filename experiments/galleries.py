@@ -36,7 +36,7 @@ class Cells(NamedTuple):
     """A partition, and the cell of each image where the partition does not find it itself."""
 
     partition: Any
-    given: NDArray[np.intp] | None
+    numbers: NDArray[np.intp] | None
 
 
 def partitions(probabilities: NDArray[np.float64]) -> dict[str, Cells]:
@@ -51,12 +51,12 @@ def partitions(probabilities: NDArray[np.float64]) -> dict[str, Cells]:
 
 
 def gallery(data: Annotated, cells: Cells, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return, for both kinds, the test images of the chosen cells, the first of each cell, and its uncertainty."""
+    """Return for both kinds the images of the chosen cells, the first of each, and its parts."""
     fit, test = (np.sort(half) for half in halves(len(data.counts), seed)[:2])
-    given = [None if cells.given is None else cells.given[half] for half in (fit, test)]
+    numbers = [None if cells.numbers is None else cells.numbers[half] for half in (fit, test)]
     calibrator = hocal.SnapshotCalibrator(cells.partition)
-    calibrator.fit(data.probabilities[fit], data.counts[fit], cells=given[0])
-    where = calibrator.partition_.assign(data.probabilities[test], given[1])
+    calibrator.fit(data.probabilities[fit], data.counts[fit], cells=numbers[0])
+    where = calibrator.partition_.assign(data.probabilities[test], numbers[1])
     parts = hocal.decompose(calibrator.cell_mixtures_)
     large = np.bincount(where, minlength=100) >= FEWEST
     keys = (parts.epistemic / parts.aleatoric, parts.aleatoric)
@@ -84,7 +84,7 @@ def resample(data: Annotated, seed: int) -> dict[str, Any]:
 
 
 def agreement(data: Annotated, items: NDArray[np.intp]) -> dict[str, float]:
-    """Return how many images there are, how much people disagree about them and how often the network is right."""
+    """Return how many images there are, how much people disagree, how often a network is right."""
     observed = hocal.decompose(hocal.Mixtures.from_snapshots(data.counts[items])).aleatoric
     right = accuracy(data.probabilities[items], data.counts[items])
     return {"items": len(items), "entropy of the labels": observed.mean(), "accuracy": right}
@@ -134,7 +134,8 @@ def main() -> None:
     )
     figure = Figure(figsize=(14, 5), layout="constrained")
     figure.suptitle(
-        f"most epistemic (above) and most aleatoric; {WIDTH} nats across: aleatoric green, epistemic red"
+        "most epistemic (above) and most aleatoric; "
+        f"{WIDTH} nats across: aleatoric green, epistemic red"
     )
     for axes, kind in zip(figure.subplots(2, N_SHOWN), KINDS, strict=True):
         for ax, about in zip(axes, rows[kind], strict=True):

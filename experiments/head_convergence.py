@@ -43,7 +43,7 @@ def world_of(n_items: int, seed: int) -> World:
 
 
 def trained(head: SnapshotHead | MixtureHead, world: World, seed: int) -> nn.Module:
-    """Train a network with one hidden layer for a fixed number of steps, a fifth of the items held out."""
+    """Train a network with one hidden layer for a fixed number of steps on most of a world."""
     data = TensorDataset(
         torch.from_numpy(world.features).float(), torch.from_numpy(world.draw(K, random_state=seed))
     )

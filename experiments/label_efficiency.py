@@ -1,4 +1,4 @@
-"""How many labels an item buy how much accuracy: the paper's method against hocal's on real human labels.
+"""How many labels per item buy how much accuracy: the paper's method against hocal's.
 
     HOCAL_DATA=... python experiments/label_efficiency.py [--resamplings 50]
 
@@ -31,7 +31,7 @@ LABELS = {"empirical": (2, 3, 5, 10, 20, 50, 100, 200), "deconvolved": (2, 3, 5,
 
 
 def aleatoric_error(data: Annotated, k: int, method: str, seed: int) -> float:
-    """Calibrate on one half with k labels an item and test on the other."""
+    """Calibrate on one half with k labels per item and test on the other."""
     calibrator, test = calibrate(*data, k, method, seed)
     p = data.probabilities[test]
     return hocal.aleatoric_error(
@@ -55,7 +55,7 @@ def floor(data: Annotated, seed: int) -> float:
 
 
 def resample(data: Annotated, seed: int) -> dict[str, Any]:
-    """Return the errors of both methods on one pair of halves, by the number of labels, and their floor."""
+    """Return the errors of both methods on one pair of halves, by labels, and their floor."""
     errors = {
         method: {str(k): aleatoric_error(data, k, method, seed) for k in LABELS[method]}
         for method in METHODS

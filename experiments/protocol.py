@@ -1,4 +1,4 @@
-"""What the experiments share: halves of the items, figures over resamplings, and files of results."""
+"""What the experiments share: halves of the items, figures over resamplings, result files."""
 
 import json
 import warnings
@@ -33,10 +33,11 @@ def halves(
 def calibrate(
     probabilities: NDArray[np.float64], counts: NDArray[np.int64], k: int, method: str, seed: int
 ) -> tuple[hocal.SnapshotCalibrator, NDArray[np.intp]]:
-    """Fit on one half with k labels an item drawn with replacement; return the calibrator and the other half."""
+    """Fit on one half with k labels per item; return the calibrator and the other half."""
     fit, test, generator = halves(len(counts), seed)
     snapshots = draw_snapshots(counts[fit], k, replace=True, random_state=generator)
-    return hocal.SnapshotCalibrator(method=method).fit(probabilities[fit], snapshots), test  # type: ignore[arg-type]
+    calibrator = hocal.SnapshotCalibrator(method=method)  # type: ignore[arg-type]
+    return calibrator.fit(probabilities[fit], snapshots), test
 
 
 def accuracy(probabilities: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
@@ -52,7 +53,7 @@ def summarise(runs: Sequence[Any]) -> Any:
 
 
 def interval(values: ArrayLike) -> dict[str, float]:
-    """Return the mean, the limits of the middle 95%, and the first resampling, which the tests compute again."""
+    """Return mean, limits of the middle 95%, and the first resampling, which tests repeat."""
     lower, upper = np.quantile(values, [0.025, 0.975])
     first = np.asarray(values)[0]
     return {

@@ -7,7 +7,7 @@ covered if the histogram of all its labels, from which the calibration labels of
 drawn, lies in its set. Coverage should not be below the asked mass; it may be above, because a ball
 holds whole atoms. The radius, at most 2, is the price. The guarantee of the paper is about sets
 that are grown a little: "grown" is the coverage with .1 added to the radius. Calibration with five
-labels an item, ten slices for each top label. A minute on one core.
+labels per item, ten slices for each top label. A minute on one core.
 """
 
 import argparse
@@ -25,7 +25,7 @@ GROWTH = 0.1
 
 
 def resample(data: Annotated, seed: int) -> dict[str, Any]:
-    """Return coverage, coverage of grown sets and mean radius of each method on one test half, by the asked mass."""
+    """Return coverage, that of grown sets and mean radius of each method, by mass."""
     calibrators = {method: calibrate(*data, K, method, seed) for method in METHODS}
     test = calibrators["empirical"][1]
     p = data.probabilities[test]

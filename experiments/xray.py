@@ -1,4 +1,4 @@
-"""Reproduce the paper's figure 1: two worlds that one label a scan cannot tell apart, and two labels can.
+"""Reproduce the paper's figure 1: two worlds that two labels per scan tell apart, and one does not.
 
     python experiments/xray.py
 

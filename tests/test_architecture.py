@@ -111,6 +111,7 @@ ROOMS: dict[str, list[str]] = {
         "schema",
         "media",
         "words",
+        "cell_facts",
         "study",
         "items",
         "parts",

@@ -19,7 +19,7 @@ class Scene(NamedTuple):
 
     calibrator: hocal.SnapshotCalibrator
     test: World
-    counts: NDArray[np.int64]  # five labels an item
+    counts: NDArray[np.int64]  # five labels per item
 
     @property
     def cells(self) -> NDArray[np.intp]:
@@ -28,7 +28,7 @@ class Scene(NamedTuple):
 
 
 def make_scene(method: str) -> Scene:
-    """Calibrate with five labels an item on 600 items of 12 cells, and draw five labels for 500 others."""
+    """Calibrate on 600 items of 12 cells with five labels per item; draw as many for 500 more."""
     world, test = (
         make_mixture_world(n, 3, n_cells=12, ambiguity=0.4, random_state=3) for n in (600, 500)
     )
@@ -50,7 +50,7 @@ def empirical_scene() -> Scene:
 
 @pytest.fixture(autouse=True)
 def _global_state_stays() -> Iterator[None]:
-    """Whatever a test draws, matplotlib's settings, its backend and pyplot's figures stay as they were."""
+    """Whatever a test draws, matplotlib's settings, backend and figures stay as they were."""
     import matplotlib.pyplot as plt
 
     before = dict(matplotlib.rcParams), matplotlib.get_backend(), plt.get_fignums()

@@ -1,4 +1,4 @@
-"""What all displays have in common: they draw, on any axes, and leave the rest of matplotlib alone."""
+"""What all displays share: they draw on any axes and leave the rest of matplotlib alone."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_errors_are_kept_in_order_of_the_number_of_labels() -> None:
     assert curve.errors.tolist() == [[0.4, 0.4], [0.2, 0.3]]
 
 
-@pytest.mark.parametrize(("against", "factor"), [("labels an item", 1), ("labels in all", 100)])
+@pytest.mark.parametrize(("against", "factor"), [("labels per item", 1), ("labels in all", 100)])
 def test_lines_are_drawn_at_the_mean_errors(against: Any, factor: int) -> None:
     display = LabelCurveDisplay.from_errors(ERRORS, n_items=100, floor=0.04).plot(against=against)
 
@@ -120,7 +120,7 @@ def test_a_curve_needs_a_method() -> None:
 
 def test_labels_in_all_need_the_number_of_items() -> None:
     with pytest.raises(
-        ValueError, match="`against` must be 'labels an item' unless n_items is known"
+        ValueError, match="`against` must be 'labels per item' unless n_items is known"
     ):
         LabelCurveDisplay.from_errors(ERRORS).plot(against="labels in all")
 

@@ -85,7 +85,7 @@ def test_observed_brier_disagreement_is_the_unbiased_share_of_pairs_that_differ(
 
 
 def test_observed_aleatoric_uncertainty_lacks_the_bias_of_the_plug_in() -> None:
-    """With 20,000 items in a cell and five labels each, what remains is what five labels leave open."""
+    """With 20,000 items in a cell only what five labels leave open remains."""
     world = make_mixture_world(20_000, 3, n_cells=1, ambiguity=0.3, random_state=0)
     counts, truth = world.draw(5, random_state=1), hocal.decompose(world.mixtures).aleatoric[0]
     plug_in = Shannon().value(counts / 5).mean()
@@ -100,7 +100,7 @@ def test_observed_aleatoric_uncertainty_lacks_the_bias_of_the_plug_in() -> None:
 
 @pytest.mark.parametrize("entropy", ["shannon", "brier"])
 def test_observed_predictive_uncertainty_is_not_lowered_by_few_items(entropy: str) -> None:
-    """The entropy of the mean of four items' labels falls short of that of the mean by .05 nats on average."""
+    """The entropy of the mean of four items' labels is .05 nats too low on average."""
     mixtures = hocal.Mixtures.from_points([[0.5, 0.3, 0.2]])[np.zeros(400, dtype=int)]
     options: dict[str, Any] = {
         "cells": np.arange(400) // 4,

@@ -120,7 +120,8 @@ def test_coverage_needs_cells_where_the_partition_does() -> None:
     options: dict[str, Any] = {"levels": [0.9], "n_resamples": 2, "random_state": 0}
     found = []
     for method in ("deconvolved", "empirical"):
-        calibrator = hocal.SnapshotCalibrator(hocal.PrecomputedPartition(n_cells=2), method=method)  # type: ignore[arg-type]
+        partition = hocal.PrecomputedPartition(n_cells=2)
+        calibrator = hocal.SnapshotCalibrator(partition, method=method)  # type: ignore[arg-type]
         calibrator.fit(p, counts, cells=cells)
         found.append(
             CoverageDisplay.from_estimator(calibrator, p, counts, cells=cells, **options).n_items

@@ -60,7 +60,7 @@ def test_the_density_counts_blocks_of_items_alike(monkeypatch: pytest.MonkeyPatc
     display = dirichlet_map(500)
     whole = display.density(10)[0]
 
-    monkeypatch.setattr("hocal.plot.uncertainty_map._BLOCK", 7)
+    monkeypatch.setattr("hocal.plot.uncertainty_map._ITEMS_AT_ONCE", 7)
 
     assert np.array_equal(display.density(10)[0], whole)
 

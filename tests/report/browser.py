@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over a pipe by the DevTools protocol, for tests that need a real browser."""
+"""A headless Chromium, driven over a pipe by the DevTools protocol, for tests of the page."""
 
 from __future__ import annotations
 
@@ -135,8 +135,10 @@ class Browser:
         """Press the mouse button in the middle of an element."""
         place = f"document.querySelector({json.dumps(selector)})"
         x, y = self.run(
-            f"(() => {{ const e = {place}; e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
-            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            f"(() => {{ const e = {place};"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "const b = e.getBoundingClientRect();"
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased"):
@@ -146,13 +148,15 @@ class Browser:
         """Move the mouse to the middle of an element."""
         place = f"document.querySelector({json.dumps(selector)})"
         x, y = self.run(
-            f"(() => {{ const e = {place}; e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
-            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            f"(() => {{ const e = {place};"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "const b = e.getBoundingClientRect();"
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def screen(self, width: int, height: int = 900, *, dark: bool = False, media: str = "") -> None:
-        """Choose the size of the window, the colours that the reader prefers, and screen or print."""
+        """Choose the size of the window, the colours that the reader likes, and screen or print."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,

@@ -27,7 +27,7 @@ def check() -> dict[str, Any]:
         "message": "Bob copied <b>Ann</b>.",
         "action": "Hide labels.",
     }
-    calm = {"topic": "labels", "severity": "ok", "message": "Two labels an item.", "action": ""}
+    calm = {"topic": "labels", "severity": "ok", "message": "Two labels per item.", "action": ""}
     return {"n_judgements": 1600, "n_items": 400, "n_annotators": 30, "findings": [finding, calm]}
 
 

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 import hocal
 from hocal.report import Report, Summary, summarise
+from hocal.report.charts import draw_spread
+from hocal.report.schema import Parts
 from report.example import IMAGE_ATTACK, SCRIPT_ATTACK, Example
 
 
@@ -236,7 +239,7 @@ def test_a_page_without_labels_media_and_plans_is_complete(example: Example) -> 
 def test_a_page_says_where_aleatoric_uncertainty_is_that_of_a_panel(summary: Summary) -> None:
     data = summary["data"] | {"panel_size": 7}
 
-    assert "Estimates are of a panel of 7 people" in Report({**summary, "data": data}).html()
+    assert "Estimates are for a panel of 7 people" in Report({**summary, "data": data}).html()
 
 
 def test_attacks_in_every_field_of_a_summary_stay_text(summary: Summary) -> None:
@@ -249,7 +252,8 @@ def test_attacks_in_every_field_of_a_summary_stay_text(summary: Summary) -> None
             return [poison(entry) for entry in value]
         return f"\"'>{SCRIPT_ATTACK}{IMAGE_ATTACK}" if isinstance(value, str) else value
 
-    page = Elements(Report(poison(json.loads(json.dumps(summary)))).html())  # type: ignore[arg-type]
+    poisoned = poison(json.loads(json.dumps(summary)))
+    page = Elements(Report(poisoned).html())  # type: ignore[arg-type]
 
     tags = [tag for tag, _ in page.found]
     assert tags.count("script") == 2
@@ -269,3 +273,20 @@ def test_a_folder_that_is_absent_is_named_as_the_user_wrote_it(
 
     with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{path}'"):
         Report(summary).save(path)
+
+
+def test_the_staircase_of_items_falls_at_the_values_themselves(summary: Summary) -> None:
+    """Half of the items at .1 and half at .3: all have up to .1, half up to .3, none more."""
+    steps = [(0.1, 1.0), (0.3, 0.5)]
+    largest = {**summary["parts"]["aleatoric"], "maximum": 0.3}
+    parts = {"aleatoric": largest, "epistemic": largest}
+    parts |= {"aleatoric_steps": steps, "epistemic_steps": steps}
+    drawing = draw_spread(cast("Parts", {**summary["parts"], **parts}))
+
+    places = [tuple(map(float, corner.split(","))) for corner in drawing.lines[0].points.split()]
+    across = drawing.right - drawing.left
+    up = drawing.bottom - drawing.top
+    top = float(drawing.x_ticks[-1].text)
+    found = [((x - drawing.left) / across * top, (drawing.bottom - y) / up) for x, y in places]
+    expected = [(0, 1), (0.1, 1), (0.1, 0.5), (0.3, 0.5), (0.3, 0)]
+    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-4)

@@ -26,11 +26,12 @@ def column(browser: Browser, table: str, number: int) -> list[str]:
 
 def head(table: str, text: str) -> str:
     """Return the script for the button of a column."""
-    return f"[...document.querySelectorAll('#{table} button.sort')].find(b => b.textContent === {json.dumps(text)})"
+    buttons = f"[...document.querySelectorAll('#{table} button.sort')]"
+    return f"{buttons}.find(b => b.textContent === {json.dumps(text)})"
 
 
 def axe() -> Path | None:
-    """Return the script of axe-core: the file that HOCAL_AXE names, or that of the wheel axe-playwright-python."""
+    """Return the script of axe-core: what HOCAL_AXE names, or that of axe-playwright-python."""
     if "HOCAL_AXE" in os.environ:
         return Path(os.environ["HOCAL_AXE"])
     wheel = find_spec("axe_playwright_python")
@@ -87,7 +88,8 @@ def test_the_means_are_shown(browser: Browser, summary: Summary) -> None:
 
 def test_gallery_bars_match_the_numbers(browser: Browser, summary: Summary) -> None:
     found = browser.run(
-        "[...document.querySelectorAll('.card')].map(card => ['aleatoric', 'epistemic'].map(part => {"
+        "[...document.querySelectorAll('.card')].map("
+        "card => ['aleatoric', 'epistemic'].map(part => {"
         "const bar = card.querySelector(`rect[data-part=${part}]`).getBoundingClientRect();"
         "const track = card.querySelector(`.part.${part} .track`).getBoundingClientRect();"
         "return bar.width / track.width; }))"
@@ -109,7 +111,7 @@ def test_a_card_says_what_the_model_and_people_said(browser: Browser, summary: S
     )
 
     assert shown[0] == f"{item['prediction']} ({words.percent(item['probability'])})"
-    assert shown[1:] == [words.said(item["labels"])]
+    assert shown[1:] == [words.list_labels(item["labels"])]
 
 
 def test_gallery_pictures_are_drawn_with_sharp_pixels(browser: Browser) -> None:
@@ -311,7 +313,8 @@ def test_axe_finds_no_barrier(browser: Browser, theme: str) -> None:
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
     found = browser.run(
         f"axe.run(document, {{runOnly: {json.dumps(tags)}, resultTypes: ['violations']}})"
-        ".then(r => r.violations.map(v => [v.id, v.help, v.nodes.length, v.nodes[0].html, v.nodes[0].failureSummary]))"
+        ".then(r => r.violations.map(v => ["
+        "v.id, v.help, v.nodes.length, v.nodes[0].html, v.nodes[0].failureSummary]))"
     )
 
     assert found == []

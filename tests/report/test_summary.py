@@ -23,7 +23,8 @@ def test_means_are_those_of_the_decomposition(example: Example, summary: Summary
     parts = example.calibrator.decompose(example.probabilities)
 
     for name, values in parts.as_dict().items():
-        assert summary["parts"][name]["mean"] == pytest.approx(values.mean(), rel=1e-5)  # type: ignore[literal-required]
+        shown = summary["parts"][name]["mean"]  # type: ignore[literal-required]
+        assert shown == pytest.approx(values.mean(), rel=1e-5)
 
 
 def test_the_share_is_that_of_the_means(summary: Summary) -> None:
@@ -40,9 +41,30 @@ def test_a_tenth_of_the_items_lies_above_the_high_value(example: Example, summar
     assert (epistemic > summary["parts"]["epistemic"]["high"] + 1e-5).mean() <= 0.1
 
 
-def test_histograms_count_every_item(summary: Summary) -> None:
-    for name in ("aleatoric_histogram", "epistemic_histogram"):
-        assert sum(summary["parts"][name]) == 400  # type: ignore[literal-required]
+@pytest.mark.parametrize("kind", ["aleatoric", "epistemic"])
+def test_steps_are_the_shares_of_items_with_at_least_as_much(
+    example: Example, summary: Summary, kind: str
+) -> None:
+    values = example.calibrator.decompose(example.probabilities).as_dict()[kind]
+    steps = summary["parts"][f"{kind}_steps"]  # type: ignore[literal-required]
+
+    assert [value for value, _ in steps] == pytest.approx(np.unique(values), rel=1e-5, abs=1e-12)
+    assert [share for _, share in steps] == pytest.approx(
+        [(values >= value).mean() for value in np.unique(values)], rel=1e-5
+    )
+
+
+def test_of_many_steps_those_that_stay_are_exact(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = quick(example)["parts"]["aleatoric_steps"]
+    monkeypatch.setattr("hocal.report.parts.MAX_STEPS", 4)
+
+    few = quick(example)["parts"]["aleatoric_steps"]
+
+    assert len(few) == 4
+    assert set(few) < set(every)
+    assert (few[0], few[-1]) == (every[0], every[-1])
 
 
 def test_the_map_holds_every_item(summary: Summary) -> None:
@@ -118,7 +140,7 @@ def test_predicted_disagreement_is_the_brier_part_of_the_decomposition(
     assert measured["predicted_disagreement"] == pytest.approx(brier, rel=1e-5)
 
 
-def test_aleatoric_error_needs_ten_labels_an_item(example: Example) -> None:
+def test_aleatoric_error_needs_ten_labels_per_item(example: Example) -> None:
     few = quick(example, counts=example.counts)["trust"]["calibration"]
     many = quick(example, counts=5 * example.counts)["trust"]["calibration"]
 
@@ -461,9 +483,7 @@ assert "On 20,000 of 1,000,000 held-out items" in page
 
 
 @pytest.mark.slow
-def test_a_page_of_a_million_items_takes_a_minute_half_a_gigabyte_more_and_five_megabytes_at_most() -> (
-    None
-):
+def test_a_page_of_a_million_items_takes_a_minute_and_five_megabytes_at_most() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MILLION], check=True, capture_output=True, text=True
     )

@@ -35,7 +35,7 @@ def test_the_verdict_follows_the_share(changed: Any, share: float | None, verdic
 
 
 @pytest.mark.parametrize("share", [0.8, 0.2])
-def test_one_label_an_item_gives_no_verdict(changed: Any, share: float) -> None:
+def test_one_label_per_item_gives_no_verdict(changed: Any, share: float) -> None:
     changed["parts"]["epistemic_share"] = share
     changed["data"] |= {"fewest_labels": 1, "most_labels": 1}
     text = " ".join(words.about_parts(changed))
@@ -104,7 +104,8 @@ def test_repeated_judgements_alone_are_not_called_dependence(changed: Any) -> No
 
     assert finding.title == "Some people judged an item twice"
     assert finding.text.endswith(
-        "Bob judged twice. Hide labels. With the repeats left out there is no sign of dependent labels."
+        "Bob judged twice. Hide labels. "
+        "With the repeats left out there is no sign of dependent labels."
     )
 
 

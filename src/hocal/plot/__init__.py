@@ -1,11 +1,11 @@
-"""Pictures of uncertainty and of what can be said about it, in scikit-learn's manner.
+"""Pictures of uncertainty and of what can be said about it, in scikit-learn's style.
 
 A display is made by `from_estimator` or `from_predictions`, holds the numbers, and draws them when
 ``plot(ax=...)`` is called. Nothing global in matplotlib changes: without an `ax`, a display makes a
 figure that pyplot does not know.
 
-- `UncertaintyMapDisplay`: aleatoric against epistemic uncertainty, an item a point
-- `ReliabilityDisplay`: predicted against observed uncertainty, a cell a point
+- `UncertaintyMapDisplay`: aleatoric against epistemic uncertainty, one point per item
+- `ReliabilityDisplay`: predicted against observed uncertainty, one point per cell
 - `EntropyDistributionDisplay`: predicted against observed entropies inside a few cells
 - `LabelCurveDisplay`: error of aleatoric uncertainty against the number of labels
 - `MixtureDisplay`: one mixture on the simplex

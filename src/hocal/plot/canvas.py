@@ -1,4 +1,4 @@
-"""What all displays share: their axes, colours that everyone can tell apart, and words for units."""
+"""What all displays share: axes, colours that everyone can tell apart, and words for units."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array
 from hocal.uncertainty.entropy import Entropy, Shannon
 
@@ -36,8 +37,12 @@ __all__ = [
 
 # Four colours of Okabe and Ito (2008): told apart by the colour-blind, and clear on white and on
 # black.
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
 SKY = "#56B4E9"  # their brighter blue, for thin lines on dark axes
+_BRIGHTNESS = [0.299, 0.587, 0.114]  # of red, green and blue as people perceive them (ITU-R BT.601)
 _NARROWEST = 5.2  # inches, for the words of a legend
 
 
@@ -81,7 +86,7 @@ class Display:
     _own = False  # whether the figure was made here
 
     def _start(self, ax: Axes | None, *, width: float = 6.0, height: float = 5.0) -> Axes:
-        """Return the axes to draw on and remember them; sizes, in inches, are those of a new figure."""
+        """Return the axes to draw on and remember them; a new figure has these sizes, in inches."""
         return self._start_row(ax, 1, width=width, height=height)[0]
 
     def _start_row(self, axes: Any, n_axes: int, *, width: float, height: float) -> list[Axes]:
@@ -95,16 +100,27 @@ class Display:
         else:
             row = list(np.asarray(axes, dtype=object).reshape(-1))
             if len(row) != n_axes:
-                raise ValueError(
-                    f"`ax` must hold {n_axes} axes, one for each panel, got {len(row)}."
-                )
+                rule = f"must hold {n_axes} axes, one for each panel"
+                raise InputError("ax", rule, value=len(row))
         self._own = axes is None
         self.ax_ = row[0]
         self.figure_ = _figure_of(row[0])
         return row
 
+    def _finish(self, ax: Axes, title: str | None, note: str | None = None) -> None:
+        """Add the title, where one is asked for, and the legend with a note."""
+        if title is not None:
+            ax.set_title(title)
+        self._legend(ax, note)
+
+    def _finish_row(self, axes: list[Axes], title: str | None) -> None:
+        """Add the title of several axes side by side, where one is asked for, and one legend."""
+        self._legend(axes[-1])
+        if title is not None:
+            self.figure_.suptitle(title)
+
     def _legend(self, ax: Axes, note: str | None = None, *, loc: Any = "best") -> None:
-        """Put the legend under a figure of its own, where it hides nothing, and into axes that were given."""
+        """Put the legend under a figure of its own, where it hides nothing, else into the axes."""
         look: dict[str, Any] = {
             "title": note,
             "fontsize": "small",
@@ -140,7 +156,8 @@ def require_matplotlib() -> None:
 def _figure_of(ax: Axes) -> Figure:
     figure = ax.get_figure(root=True)
     if figure is None:
-        raise ValueError("`ax` must belong to a figure, got axes that were removed from theirs.")
+        rule = "must belong to a figure"
+        raise InputError("ax", rule, value="axes that were removed from theirs")
     return figure
 
 
@@ -152,7 +169,8 @@ def ink(ax: Axes) -> str:
     for layer in (_figure_of(ax).get_facecolor(), ax.get_facecolor()):
         *shade, opacity = to_rgba(layer)
         colour = opacity * np.array(shade) + (1 - opacity) * colour
-    return "black" if colour @ [0.299, 0.587, 0.114] > 0.5 else "white"  # perceived brightness
+    brightness = colour @ _BRIGHTNESS
+    return "black" if brightness > 0.5 else "white"
 
 
 def blue(ax: Axes) -> str:
@@ -164,28 +182,26 @@ def axis_label(quantity: str, entropy: Entropy) -> str:
     """Return a quantity with its unit."""
     if not isinstance(entropy, Shannon):
         return f"{quantity} ({entropy.name})"
-    unit = (
-        "nats"
-        if entropy.base is None
-        else "bits"
-        if entropy.base == 2
-        else f"base {entropy.base:g}"
-    )
+    if entropy.base is None:
+        return f"{quantity} (nats)"
+    unit = "bits" if entropy.base == 2 else f"base {entropy.base:g}"
     return f"{quantity} ({unit})"
 
 
 def marker_areas(
     n_items: NDArray[Any], largest: float, *, area: float = 300.0, least: float = 9.0
 ) -> Array:
-    """Return marker areas in points squared, proportional to the number of items; tiny ones stay visible."""
+    """Return marker areas in points squared, proportional to items; tiny ones stay visible."""
     return np.maximum(area * np.asarray(n_items, dtype=np.float64) / largest, least)
 
 
 def weight_areas(weights: Array, area: float) -> Array:
-    """Return marker areas in points squared, proportional to weights; many light points get more ink than one."""
-    return np.asarray(
-        area * weights / np.sqrt((weights**2).sum())
-    )  # 1 / sum of squares: the effective number
+    """Return marker areas in points squared, proportional to weights.
+
+    Many light points get more ink than a single one: `area` is divided by the root of their
+    effective number, 1 / sum of squares.
+    """
+    return np.asarray(area * weights / np.sqrt((weights**2).sum()))
 
 
 def count(number: Any, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""What is certain about each cell: intervals with their estimates, and how their widths fall with items."""
+"""What is proved about each cell: intervals with estimates, and how widths fall with items."""
 
 from __future__ import annotations
 
@@ -59,10 +59,13 @@ class CertificateDisplay(Display):
     >>> from hocal.datasets import make_mixture_world
     >>> from hocal.plot import CertificateDisplay
     >>> world = make_mixture_world(2000, 3, random_state=0)
-    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, world.draw(3, random_state=1))
+    >>> counts = world.draw(3, random_state=1)
+    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, counts)
     >>> display = CertificateDisplay.from_estimator(calibrator)
-    >>> bool((display.lower <= display.upper).all()), bool((display.estimate[:-1] <= display.estimate[1:]).all())
-    (True, True)
+    >>> bool((display.lower <= display.upper).all())
+    True
+    >>> bool((display.estimate[:-1] <= display.estimate[1:]).all())
+    True
     >>> display.plot(kind="width").ax_.get_ylabel()
     'width of the interval of aleatoric uncertainty (nats)'
     """
@@ -115,8 +118,8 @@ class CertificateDisplay(Display):
         """Take a certificate that was made before; options as in `from_estimator`."""
         lower, upper = certificate.interval(quantity, entropy)
         estimate = certificate.estimate(quantity, entropy)
-        filled = np.flatnonzero(certificate.n_items)
-        cells = filled[np.argsort(estimate[filled], kind="stable")]
+        certified = np.flatnonzero(certificate.n_items)
+        cells = certified[np.argsort(estimate[certified], kind="stable")]
         return cls(
             cells=cells,
             n_items=certificate.n_items[cells],
@@ -164,12 +167,12 @@ class CertificateDisplay(Display):
         check_choice(kind, "kind", ("interval", "width"))
         ax = self._start(ax, width=7)
         self.artists_: dict[str, Any] = {}
-        (self._draw_intervals if kind == "interval" else self._draw_widths)(ax)
-        if title is not None:
-            ax.set_title(title)
+        if kind == "interval":
+            self._draw_intervals(ax)
+        else:
+            self._draw_widths(ax)
         scope = "all cells at once" if self.simultaneous else "each cell on its own"
-        note = f"{self.confidence:.4g} confidence for {scope}"
-        self._legend(ax, note)
+        self._finish(ax, title, f"{self.confidence:.4g} confidence for {scope}")
         return self
 
     def _draw_intervals(self, ax: Axes) -> None:
@@ -182,14 +185,19 @@ class CertificateDisplay(Display):
         self._add_points(
             ax, ~self.inside, outside, place, self.estimate, color=ORANGE, marker="X", s=45
         )
-        named = len(place) <= MAX_NAMED
-        ax.set_xticks(place if named else [], [str(cell) for cell in self.cells] if named else [])
-        ax.set(
-            xlabel="cell" if named else f"{count(len(place), 'cell')} in order of the estimate",
-            ylabel=self._label(""),
-            xlim=(-1, len(place)),
-            ylim=(0, 1.05 * max(float(self.upper.max()), float(self.estimate.max()))),
-        )
+        self._name_cells(ax)
+        top = max(float(self.upper.max()), float(self.estimate.max()))
+        ax.set(ylabel=self._label(""), xlim=(-1, len(place)), ylim=(0, 1.05 * top))
+
+    def _name_cells(self, ax: Axes) -> None:
+        """Put the numbers of the cells under the axis, or of many cells how many there are."""
+        n_cells = len(self.cells)
+        if n_cells <= MAX_NAMED:
+            ax.set_xticks(np.arange(n_cells), [str(cell) for cell in self.cells])
+            ax.set_xlabel("cell")
+        else:
+            ax.set_xticks([], [])
+            ax.set_xlabel(f"{count(n_cells, 'cell')} in order of the estimate")
 
     def _add_lines(self, ax: Axes, chosen: Mask, name: str, **look: Any) -> None:
         if chosen.any():

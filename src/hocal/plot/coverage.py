@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.statistics import align_counts
 from hocal.plot.canvas import Display, blue, ink
 from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
-from hocal.plot.observed import scale_noise
+from hocal.plot.observed import chance_band, scale_noise
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import predict_set
 
@@ -34,11 +34,12 @@ __all__ = ["CoverageDisplay"]
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # items whose labels are drawn anew at a time; the spread of more is scaled from these
 MAX_DRAWN = 20_000
+ROUNDING = 1e-12  # a distance that equals the radius is inside in spite of rounding
 
 
 @dataclass(eq=False, repr=False)
 class CoverageDisplay(Display):
-    """Share of items whose labels lie in their prediction set, against the mass that the set was asked to have.
+    """Share of items whose labels lie in their prediction set, against the mass asked of the set.
 
     Sets are the smallest l1 balls around the mean. The shares of few labels stray from the label
     distribution behind them, so a right prediction need not be on the diagonal: the band is where
@@ -105,15 +106,16 @@ class CoverageDisplay(Display):
             For `from_predictions`.
         """
         if not isinstance(estimator, SnapshotCalibrator) or estimator.method != "deconvolved":
-            given = {} if cells is None else {"cells": cells}
-            return cls.from_predictions(estimator.predict_mixture(X, **given), counts, **options)
+            located = {} if cells is None else {"cells": cells}
+            mixtures = estimator.predict_mixture(X, **located)
+            return cls.from_predictions(mixtures, counts, **options)
         # Distances do not depend on the order of the classes: the mixture over ranks serves all
         # items of a cell.
         p, where = locate_items(estimator, X, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("X", "counts"))
-        mixtures = estimator.cell_mixtures_[where]
-        return cls.from_predictions(mixtures, align_counts(p, checked), **options)
+        ranked = align_counts(p, checked)
+        return cls.from_predictions(estimator.cell_mixtures_[where], ranked, **options)
 
     @classmethod
     def from_predictions(
@@ -131,7 +133,7 @@ class CoverageDisplay(Display):
         Parameters
         ----------
         mixtures : Mixtures
-            Predictions, one an item.
+            Predictions, one per item.
         counts : array or sparse matrix of shape (n_items, n_classes)
             Labels of the same items, not used to fit.
         levels : array of float
@@ -147,28 +149,19 @@ class CoverageDisplay(Display):
         check_some(levels, "levels")
         checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
         check_same_length(mixtures, checked, ("mixtures", "counts"))
-        masses = np.array(
-            [check_fraction(level, "levels") for level in np.asarray(levels).reshape(-1).tolist()]
-        )
+        flat = np.asarray(levels).reshape(-1).tolist()
+        masses = np.array([check_fraction(level, "levels") for level in flat])
         delta = 1 - check_fraction(confidence, "confidence")
         size = check_integer(n_resamples, "n_resamples", minimum=1)
         generator = check_random_state(random_state)
-        n_drawn = min(len(checked), MAX_DRAWN)
-        stored = mixtures.stored()
-        radii = np.stack(
-            [predict_set(stored, coverage=mass, shape="ball").radius for mass in masses], axis=1
-        )
-        means = stored.mean()
-        noise = np.empty((size, len(masses)))
-        for each in noise:
-            rows = generator.choice(len(checked), n_drawn, replace=False, shuffle=False)
-            drawn = mixtures[rows].draw(checked[rows].sum(axis=1), random_state=generator)
-            each[:] = _covered(drawn, means, radii, mixtures.index[rows])
-        band = np.quantile(
-            scale_noise(noise, n_drawn, len(checked)), [delta / 2, 1 - delta / 2], axis=0
-        )
+        balls = _Balls.of(mixtures.stored(), masses)
+        noise = _resample(mixtures, checked.sum(axis=1), balls, size, generator)
         return cls(
-            masses, _covered(checked, means, radii, mixtures.index), band, len(checked), 1 - delta
+            levels=masses,
+            observed=balls.covered(checked, mixtures.index),
+            band=chance_band(noise, delta),
+            n_items=len(checked),
+            confidence=1 - delta,
         )
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
@@ -209,13 +202,43 @@ class CoverageDisplay(Display):
             xlabel="mass of the prediction set",
             ylabel="share of items whose labels lie in the set",
         )
-        if title is not None:
-            ax.set_title(title)
-        self._legend(ax)
+        self._finish(ax, title)
         return self
 
 
-def _covered(counts: IntArray, means: Array, radii: Array, mixture: Index) -> Array:
-    """Return the share of items within the radius of their mixture's mean, for each column of radii."""
-    distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - means[mixture]).sum(axis=1)
-    return np.asarray((distance[:, None] <= radii[mixture] + 1e-12).mean(axis=0))
+class _Balls(NamedTuple):
+    """The prediction sets of stored mixtures: balls around their means, one for each level."""
+
+    means: Array  #: (n_mixtures, n_classes)
+    radii: Array  #: (n_mixtures, n_levels)
+
+    @classmethod
+    def of(cls, stored: Mixtures, masses: Array) -> _Balls:
+        """Find the smallest balls that hold the masses."""
+        radii = [predict_set(stored, coverage=mass, shape="ball").radius for mass in masses]
+        return cls(stored.mean(), np.stack(radii, axis=1))
+
+    def covered(self, counts: IntArray, mixture: Index) -> Array:
+        """Return the share of items whose label shares lie in the ball of each level."""
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        distance = np.abs(shares - self.means[mixture]).sum(axis=1)
+        inside = distance[:, None] <= self.radii[mixture] + ROUNDING
+        return np.asarray(inside.mean(axis=0))
+
+
+def _resample(
+    mixtures: Mixtures,
+    totals: IntArray,
+    balls: _Balls,
+    n_resamples: int,
+    generator: np.random.Generator,
+) -> Array:
+    """Return the coverage of labels drawn from the predictions, (n_resamples, n_levels)."""
+    n_items = len(totals)
+    n_drawn = min(n_items, MAX_DRAWN)
+    noise = np.empty((n_resamples, balls.radii.shape[1]))
+    for each in noise:
+        rows = generator.choice(n_items, n_drawn, replace=False, shuffle=False)
+        drawn = mixtures[rows].draw(totals[rows], random_state=generator)
+        each[:] = balls.covered(drawn, mixtures.index[rows])
+    return scale_noise(noise, n_drawn, n_items)

@@ -1,4 +1,4 @@
-"""Predicted against observed distribution of entropies in some cells (the paper's figure 2, bottom rows)."""
+"""Predicted against observed entropies in some cells (the paper's figure 2, bottom rows)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -21,7 +22,7 @@ from hocal._base.validation import (
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.plot.canvas import Display, axis_label, blue, count, ink
 from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
-from hocal.plot.observed import scale_noise
+from hocal.plot.observed import chance_band, scale_noise
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -158,7 +159,7 @@ class EntropyDistributionDisplay(Display):
         n_resamples: int = 200,
         random_state: Any = None,
     ) -> Self:
-        """Compare mixtures of any origin, one an item, with test labels.
+        """Compare mixtures of any origin, one per item, with test labels.
 
         Parameters
         ----------
@@ -190,41 +191,45 @@ class EntropyDistributionDisplay(Display):
         """
         check_some_mixtures(mixtures)
         labels, totals = _labels(counts, label_distributions, mixtures.n_classes)
-        check_same_length(
-            mixtures,
-            labels,
-            ("mixtures", "counts" if label_distributions is None else "label_distributions"),
-        )
+        name = "counts" if label_distributions is None else "label_distributions"
+        check_same_length(mixtures, labels, ("mixtures", name))
         where = check_cells(mixtures.index if cells is None else cells, len(mixtures))
         measure = get_entropy(entropy, base=base)
         generator = check_random_state(random_state)
-        chosen = _choose(
-            mixtures, measure, where, shown, check_integer(min_items, "min_items", minimum=1)
-        )
+        fewest = check_integer(min_items, "min_items", minimum=1)
+        chosen = _choose(mixtures, measure, where, shown, fewest)
         size = check_integer(n_resamples, "n_resamples", minimum=1)
         delta = 1 - check_fraction(confidence, "confidence")
         bins = check_integer(n_bins, "n_bins", minimum=1)
         rows = [generator.permutation(np.flatnonzero(where == cell)) for cell in chosen]
-        n_items = np.array([len(own) for own in rows])
         seen = [measure.value(labels[own], check_input=False) for own in rows]
         drawn = [_draw(mixtures, totals, own[:MAX_DRAWN], measure, size, generator) for own in rows]
-        ends = [
-            function([function(each) for each in (*seen, *drawn)]) for function in (np.min, np.max)
-        ]
-        edges = np.linspace(min(ends[0], 0), ends[1] if ends[1] > 0 else 1, bins + 1)
-        shares = [np.stack([_histogram(each, edges) for each in entropies]) for entropies in drawn]
-        noise = [
-            scale_noise(each, min(n, MAX_DRAWN), n) for each, n in zip(shares, n_items, strict=True)
+        return cls._of(chosen, seen, drawn, _edges([*seen, *drawn], bins), measure, delta)
+
+    @classmethod
+    def _of(
+        cls,
+        cells: Index,
+        seen: list[Array],
+        drawn: list[Array],
+        edges: Array,
+        measure: Entropy,
+        delta: float,
+    ) -> Self:
+        """Count the entropies of each cell, (n_items,) seen and (n_resamples, n_drawn) drawn."""
+        n_items = np.array([len(own) for own in seen])
+        shares = [np.stack([_histogram(each, edges) for each in own]) for own in drawn]
+        bands = [
+            chance_band(scale_noise(each, min(n, MAX_DRAWN), n), delta)
+            for each, n in zip(shares, n_items, strict=True)
         ]
         return cls(
-            cells=chosen,
+            cells=cells,
             n_items=n_items,
             edges=edges,
             predicted=np.stack([each.mean(axis=0) for each in shares]),
             observed=np.stack([_histogram(each, edges) for each in seen]),
-            band=np.stack(
-                [np.quantile(each, [delta / 2, 1 - delta / 2], axis=0) for each in noise], axis=1
-            ),
+            band=np.stack(bands, axis=1),
             predicted_mean=np.array([each.mean() for each in drawn]),
             observed_mean=np.array([each.mean() for each in seen]),
             entropy=measure,
@@ -253,9 +258,7 @@ class EntropyDistributionDisplay(Display):
         for panel in self.axes_:
             panel.set(ylim=(0, top), xlim=(0, self.edges[-1]))
         self.axes_[0].set_ylabel("share of the items of the cell")
-        self._legend(self.axes_[-1])
-        if title is not None:
-            self.figure_.suptitle(title)
+        self._finish_row(self.axes_, title)
         return self
 
     def _draw_cell(self, ax: Axes, place: int) -> None:
@@ -286,13 +289,11 @@ def _labels(
 ) -> tuple[Array, IntArray | None]:
     """Return label shares, and how many labels they stand for unless they are the truth."""
     if (counts is None) == (label_distributions is None):
-        raise ValueError(
-            "`counts` must be given, or `label_distributions` instead of it, and not both."
-        )
+        rule = "must be given, or `label_distributions` instead of it, and not both"
+        raise InputError("counts", rule)
     if label_distributions is not None:
-        return check_simplex(
-            label_distributions, "label_distributions", ndim=2, n_classes=n_classes
-        ), None
+        name = "label_distributions"
+        return check_simplex(label_distributions, name, ndim=2, n_classes=n_classes), None
     checked = check_dense_counts(counts, n_classes=n_classes)
     totals = checked.sum(axis=1)
     return np.asarray(checked / totals[:, None]), totals
@@ -306,17 +307,16 @@ def _choose(
     if np.ndim(shown) > 0:
         check_some(shown, "shown")
         numbers = check_cells(shown, np.size(shown), n_cells=len(n_items), name="shown")
-        if (n_items[numbers] == 0).any():
-            raise ValueError(
-                f"`shown` must name cells with items, got {numbers[n_items[numbers] == 0][0]}, which has none."
-            )
+        empty = numbers[n_items[numbers] == 0]
+        if len(empty):
+            value = f"{empty[0]}, which has none"
+            raise InputError("shown", "must name cells with items", value=value)
         return numbers
     n_shown = check_integer(shown, "shown", minimum=1)
     large = np.flatnonzero(n_items >= min_items)
     if not len(large):
-        raise ValueError(
-            f"`min_items` must leave a cell to show, got {min_items} with {n_items.max()} at most."
-        )
+        value = f"{min_items} with {n_items.max()} at most"
+        raise InputError("min_items", "must leave a cell to show", value=value)
     aleatoric = np.bincount(cells, decompose(mixtures, measure).aleatoric)[large] / n_items[large]
     return large[np.argsort(-aleatoric, kind="stable")[:n_shown]]
 
@@ -329,7 +329,7 @@ def _draw(
     n_resamples: int,
     generator: np.random.Generator,
 ) -> Array:
-    """Return entropies of label shares drawn from the predictions for some items, (n_resamples, n_items)."""
+    """Return entropies of label shares drawn from the predictions, (n_resamples, n_items)."""
     entropies = np.empty((n_resamples, len(items)))
     own = mixtures[items]
     for each in entropies:
@@ -339,6 +339,13 @@ def _draw(
             shares = own.draw(totals[items], random_state=generator) / totals[items, None]
         each[:] = measure.value(shares, check_input=False)
     return entropies
+
+
+def _edges(entropies: list[Array], n_bins: int) -> Array:
+    """Return the edges of bins from 0, or the least entropy below it, to the largest one."""
+    low = min(float(each.min()) for each in entropies)
+    high = max(float(each.max()) for each in entropies)
+    return np.linspace(min(low, 0), high if high > 0 else 1, n_bins + 1)
 
 
 def _histogram(values: Array, edges: Array) -> Array:

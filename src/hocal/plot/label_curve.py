@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_choice,
@@ -27,7 +28,7 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.empirical import borrow
 from hocal.calibration.evaluation import aleatoric_error
 from hocal.cells.partitions import as_partition
-from hocal.plot.canvas import STYLES, Display, ink
+from hocal.plot.canvas import STYLES, Display, Style, ink
 from hocal.plot.inputs import check_some
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import get_entropy
@@ -40,15 +41,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelCurve", "LabelCurveDisplay"]
 
-_ROUND = [
-    digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5)
-]  # ticks of the error
+# ticks of the error
+_ROUND = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 2, 5)]
+PER_ITEM = "labels per item"
+IN_ALL = "labels in all"
 
 
 class LabelCurve(NamedTuple):
     """The errors of one method."""
 
-    k: IntArray  #: (n_sizes,) labels an item, rising
+    k: IntArray  #: (n_sizes,) labels per item, rising
     errors: Array  #: (n_sizes, n_splits)
 
 
@@ -81,12 +83,14 @@ class LabelCurveDisplay(Display):
     Examples
     --------
     >>> from hocal.plot import LabelCurveDisplay
-    >>> errors = {"the paper's": {2: [0.10, 0.11], 5: [0.06, 0.07]}, "hocal": {2: [0.03, 0.02], 5: [0.02, 0.02]}}
+    >>> theirs = {2: [0.10, 0.11], 5: [0.06, 0.07]}
+    >>> ours = {2: [0.03, 0.02], 5: [0.02, 0.02]}
+    >>> errors = {"the paper's": theirs, "hocal": ours}
     >>> display = LabelCurveDisplay.from_errors(errors, floor=0.02)
     >>> display.curves["hocal"].errors.mean(axis=1).tolist()
     [0.025, 0.02]
     >>> display.plot().ax_.get_xlabel()
-    'labels an item'
+    'labels per item'
     """
 
     curves: dict[str, LabelCurve]
@@ -108,7 +112,7 @@ class LabelCurveDisplay(Display):
         share: float = 0.95,
         random_state: Any = None,
     ) -> Self:
-        """Fit on one half of the items with k labels each, measure on the other half with all of its labels.
+        """Fit on half of the items with k labels each, measure on the other half with all labels.
 
         The floor is the error of the empirical mixtures of the first half with all of its labels.
 
@@ -119,10 +123,10 @@ class LabelCurveDisplay(Display):
         probabilities : array of shape (n_items, n_classes)
             Predictions.
         counts : array or sparse matrix of shape (n_items, n_classes)
-            Labels, many more an item than the largest k, because their histograms stand for the
+            Labels, many more per item than the largest k, because their histograms stand for the
             truth.
         k : array of int, default=(2, 5, 10)
-            Labels an item to fit with.
+            Labels per item to fit with.
         n_splits : int, default=10
             Random halves.
         replace : bool, default=False
@@ -143,20 +147,17 @@ class LabelCurveDisplay(Display):
             name: {size: [] for size in sizes} for name in named
         }
         floors = []
+        first = next(iter(named.values()))
         for _ in range(check_integer(n_splits, "n_splits", minimum=1)):
-            fit, test = np.array_split(generator.permutation(len(p)), 2)
-            floors.append(
-                _floor(next(iter(named.values())), (p[fit], labels[fit]), (p[test], labels[test]))
-            )
+            halves = np.array_split(generator.permutation(len(p)), 2)
+            fit, test = (_Half(p[rows], labels[rows]) for rows in halves)
+            floors.append(_floor(first, fit, test))
             for size in sizes:
-                few = draw_snapshots(labels[fit], size, replace=replace, random_state=generator)
+                few = draw_snapshots(fit.counts, size, replace=replace, random_state=generator)
                 for name, calibrator in named.items():
-                    errors[name][size].append(
-                        _error(calibrator, (p[fit], few), (p[test], labels[test]))
-                    )
-        return cls.from_errors(
-            errors, floor=float(np.mean(floors)), n_items=-(-len(p) // 2), share=share
-        )
+                    errors[name][size].append(_error(calibrator, fit._replace(counts=few), test))
+        n_fit = -(-len(p) // 2)  # the larger half
+        return cls.from_errors(errors, floor=float(np.mean(floors)), n_items=n_fit, share=share)
 
     @classmethod
     def from_errors(
@@ -173,7 +174,7 @@ class LabelCurveDisplay(Display):
         Parameters
         ----------
         errors : dict of dict
-            For each method, the errors of the splits by the number of labels an item.
+            For each method, the errors of the splits by the number of labels per item.
         floor : float, optional
             The error that more labels for the same items do not undercut.
         n_items : int, optional
@@ -184,9 +185,10 @@ class LabelCurveDisplay(Display):
             Unit of the errors.
         """
         if not isinstance(errors, Mapping):
-            raise ValueError(f"`errors` must be a dict of methods, got {type(errors).__name__}.")
+            got = type(errors).__name__
+            raise InputError("errors", "must be a dict of methods", value=got)
         if not errors:
-            raise ValueError("`errors` must hold at least one method, got none.")
+            raise InputError("errors", "must hold at least one method", value="none")
         curves = {name: _curve(by_size, name) for name, by_size in errors.items()}
         limit = None if floor is None else check_number(floor, "floor", minimum=0)
         size = None if n_items is None else check_integer(n_items, "n_items", minimum=1)
@@ -196,7 +198,7 @@ class LabelCurveDisplay(Display):
         self,
         ax: Axes | None = None,
         *,
-        against: Literal["labels an item", "labels in all"] = "labels an item",
+        against: Literal["labels per item", "labels in all"] = "labels per item",
         title: str | None = None,
     ) -> Self:
         """Draw the curves, on logarithmic axes.
@@ -205,7 +207,7 @@ class LabelCurveDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        against : {"labels an item", "labels in all"}
+        against : {"labels per item", "labels in all"}
             The horizontal axis; labels in all need `n_items`.
         title : str, optional
             Title of the axes.
@@ -215,37 +217,35 @@ class LabelCurveDisplay(Display):
         LabelCurveDisplay
             Itself, with `ax_` and `figure_`.
         """
-        check_choice(against, "against", ("labels an item", "labels in all"))
-        if against == "labels in all" and self.n_items is None:
-            raise ValueError(
-                "`against` must be 'labels an item' unless n_items is known, got 'labels in all'."
-            )
-        factor = 1 if against == "labels an item" or self.n_items is None else self.n_items
+        check_choice(against, "against", (PER_ITEM, IN_ALL))
+        factor = 1 if against == PER_ITEM else self.n_items
+        if factor is None:
+            rule = f"must be {PER_ITEM!r} unless n_items is known"
+            raise InputError("against", rule, value=repr(against))
         ax = self._start(ax)
         self.lines_: dict[str, Line2D] = {}
         for (name, curve), style in zip(self.curves.items(), cycle(STYLES), strict=False):
-            look: dict[str, Any] = {
-                "color": style.colour,
-                "marker": style.marker,
-                "ls": style.line,
-                "lw": 1.8,
-            }
-            self.lines_[name] = ax.plot(
-                factor * curve.k, curve.errors.mean(axis=1), label=name, **look
-            )[0]
-            if curve.errors.shape[1] > 1:
-                ends = np.quantile(
-                    curve.errors, [(1 - self.share) / 2, (1 + self.share) / 2], axis=1
-                )
-                ax.fill_between(factor * curve.k, *ends, color=style.colour, alpha=0.2, lw=0)
+            self._draw_curve(ax, name, curve, style, factor)
         if self.floor is not None:
-            ax.axhline(
-                self.floor, color=ink(ax), lw=1, ls=":", label="with all labels of these items"
-            )
+            words = "with all labels of these items"
+            ax.axhline(self.floor, color=ink(ax), lw=1, ls=":", label=words)
         self._label_axes(ax, against, factor)
-        if title is not None:
-            ax.set_title(title)
+        shaded = any(curve.errors.shape[1] > 1 for curve in self.curves.values())
+        note = f"shade: {self.share:.0%} of the splits" if shaded else None
+        self._finish(ax, title, note)
         return self
+
+    def _draw_curve(
+        self, ax: Axes, name: str, curve: LabelCurve, style: Style, factor: int
+    ) -> None:
+        """Draw the mean of one method, and the range of its splits where there are several."""
+        x = factor * curve.k
+        look: dict[str, Any] = {"color": style.colour, "marker": style.marker, "ls": style.line}
+        self.lines_[name] = ax.plot(x, curve.errors.mean(axis=1), label=name, lw=1.8, **look)[0]
+        if curve.errors.shape[1] > 1:
+            shares = [(1 - self.share) / 2, (1 + self.share) / 2]
+            ends = np.quantile(curve.errors, shares, axis=1)
+            ax.fill_between(x, *ends, color=style.colour, alpha=0.2, lw=0)
 
     def _label_axes(self, ax: Axes, against: str, factor: int) -> None:
         from matplotlib.ticker import NullLocator
@@ -264,69 +264,67 @@ class LabelCurveDisplay(Display):
         ticks = [tick for tick in _ROUND if low <= tick <= high]
         ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.yaxis.set_minor_locator(NullLocator())
-        shaded = any(curve.errors.shape[1] > 1 for curve in self.curves.values())
-        note = f"shade: {self.share:.0%} of the splits" if shaded else None
-        self._legend(ax, note)
 
 
-Items = tuple[Array, IntArray]  # predictions and labels
+class _Half(NamedTuple):
+    """The items of one half of a split."""
+
+    probabilities: Array
+    counts: IntArray
 
 
 def _named(calibrators: Any) -> dict[str, SnapshotCalibrator]:
     """Return calibrators by their names; a single one is called by its method."""
-    given = (
-        calibrators
+    named = (
+        dict(calibrators)
         if isinstance(calibrators, Mapping)
         else {getattr(calibrators, "method", ""): calibrators}
     )
-    wrong = [
-        calibrator
-        for calibrator in given.values()
-        if not isinstance(calibrator, SnapshotCalibrator)
-    ]
-    if wrong or not given:
+    wrong = [each for each in named.values() if not isinstance(each, SnapshotCalibrator)]
+    if wrong or not named:
         got = type(wrong[0]).__name__ if wrong else "an empty dict"
-        raise ValueError(
-            f"`calibrators` must be a SnapshotCalibrator or a dict of them, got {got}."
-        )
-    return dict(given)
+        rule = "must be a SnapshotCalibrator or a dict of them"
+        raise InputError("calibrators", rule, value=got)
+    return named
 
 
 def _curve(by_size: Mapping[int, ArrayLike], name: str) -> LabelCurve:
     """Return the errors of one method in order of the number of labels."""
+    argument = f"errors[{name!r}]"
     for size in by_size:
-        check_integer(
-            size, f"errors[{name!r}]", minimum=1, why="Its keys are numbers of labels an item."
-        )
+        why = "Its keys are numbers of labels per item."
+        check_integer(size, argument, minimum=1, why=why)
     sizes = sorted(by_size)
-    rows = [check_weights(by_size[size], f"errors[{name!r}][{size}]") for size in sizes]
-    if not rows or len({len(row) for row in rows}) > 1:
-        raise ValueError(
-            f"`errors[{name!r}]` must have the same number of splits for each k, got {[*map(len, rows)]}."
-        )
+    rows = [check_weights(by_size[size], f"{argument}[{size}]") for size in sizes]
+    lengths = [len(row) for row in rows]
+    if len(set(lengths)) != 1:
+        rule = "must have the same number of splits for each k"
+        raise InputError(argument, rule, value=str(lengths))
     return LabelCurve(np.array(sizes, dtype=np.int64), np.stack(rows))
 
 
-def _error(calibrator: SnapshotCalibrator, fit: Items, test: Items) -> float:
+def _error(calibrator: SnapshotCalibrator, fit: _Half, test: _Half) -> float:
     """Fit a clone on one half and return the item-averaged error on the other."""
-    fitted = clone(calibrator).fit(*fit)
-    return aleatoric_error(
-        fitted.decompose(test[0]), test[1], cells=fitted.partition_.assign(test[0])
-    )
+    fitted = clone(calibrator).fit(fit.probabilities, fit.counts)
+    parts = fitted.decompose(test.probabilities)
+    return aleatoric_error(parts, test.counts, cells=fitted.partition_.assign(test.probabilities))
 
 
-def _floor(calibrator: SnapshotCalibrator, fit: Items, test: Items) -> float:
+def _floor(calibrator: SnapshotCalibrator, fit: _Half, test: _Half) -> float:
     """Return the error of the entropies of the first half's own histograms."""
-    partition = clone(as_partition(calibrator.partition)).fit(fit[0])
-    cells = partition.assign(fit[0])
-    where = partition.assign(test[0])
-    mixtures = Mixtures.from_snapshots(fit[1], cells, n_cells=partition.n_cells_).stored()
-    source = borrow(np.bincount(cells, minlength=partition.n_cells_) > 0, partition.layout_)[where]
-    pool = Mixtures.from_snapshots(fit[1])[:1]
-    aleatoric = np.where(
-        source < 0, decompose(pool).aleatoric[0], decompose(mixtures).aleatoric[source]
-    )
+    partition = clone(as_partition(calibrator.partition)).fit(fit.probabilities)
+    cells = partition.assign(fit.probabilities)
+    where = partition.assign(test.probabilities)
+    mixtures = Mixtures.from_snapshots(fit.counts, cells, n_cells=partition.n_cells_).stored()
+    has_items = np.bincount(cells, minlength=partition.n_cells_) > 0
+    source = borrow(has_items, partition.layout_)[where]
+    pooled = decompose(Mixtures.from_snapshots(fit.counts)[:1]).aleatoric[0]
+    aleatoric = np.where(source < 0, pooled, decompose(mixtures).aleatoric[source])
     parts = Decomposition(
-        aleatoric, aleatoric, np.zeros_like(aleatoric), get_entropy("shannon"), "mutual-information"
+        predictive=aleatoric,
+        aleatoric=aleatoric,
+        epistemic=np.zeros_like(aleatoric),
+        entropy=get_entropy("shannon"),
+        kind="mutual-information",
     )
-    return aleatoric_error(parts, test[1], cells=where)
+    return aleatoric_error(parts, test.counts, cells=where)

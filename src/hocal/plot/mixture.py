@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["MixtureDisplay"]
 
 MAX_STEMS = 40  # atoms of a binary mixture that are drawn one by one
-_BINS = 40
+_BINS = 40  # of a binary mixture with more atoms
+_VISIBLE = 1e-6  # weight: an atom with less leaves no ink
 _AREA = 350.0  # in points squared, of a single atom
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 _RANKS = ("first choice", "second choice", "third choice")
@@ -30,7 +32,7 @@ _RANKS = ("first choice", "second choice", "third choice")
 
 @dataclass(eq=False, repr=False)
 class MixtureDisplay(Display):
-    """The label distributions of one mixture: many places are ignorance, a place inside is disagreement.
+    """The label distributions of one mixture: spread out is ignorance, inside is disagreement.
 
     Two classes are drawn on [0, 1], three in a triangle whose corners are certain labels. Of more
     classes the three with the largest mean are shown: each label distribution is divided by its
@@ -96,11 +98,11 @@ class MixtureDisplay(Display):
         """Show the mixture of one of several items; options as in `from_estimator`."""
         check_some_mixtures(mixtures)
         place = check_integer(item, "item", minimum=0, maximum=len(mixtures) - 1)
-        own = slice(*mixtures.offsets[mixtures.index[place] : mixtures.index[place] + 2])
+        stored = mixtures.index[place]
+        own = slice(*mixtures.offsets[stored : stored + 2])
         if own.start == own.stop:
-            raise ValueError(
-                f"`item` must have a mixture with atoms, got {item}, whose cell is empty."
-            )
+            value = f"{item}, whose cell is empty"
+            raise InputError("item", "must have a mixture with atoms", value=value)
         names = name_classes(classes, mixtures.n_classes)
         return cls(mixtures.points_at(own), mixtures.weights[own], names)
 
@@ -117,9 +119,8 @@ class MixtureDisplay(Display):
         mixtures = calibrator.cell_mixtures_
         place = int(check_cells([cell], 1, n_cells=len(mixtures), name="cell")[0])
         if classes is None and calibrator.method == "deconvolved":
-            classes = [*_RANKS, *(f"choice {rank + 1}" for rank in range(3, mixtures.n_classes))][
-                : mixtures.n_classes
-            ]
+            later = [f"choice {rank + 1}" for rank in range(len(_RANKS), mixtures.n_classes)]
+            classes = [*_RANKS[: mixtures.n_classes], *later]
         return cls.from_predictions(mixtures, item=place, classes=classes)
 
     @property
@@ -129,7 +130,7 @@ class MixtureDisplay(Display):
 
     @property
     def shown(self) -> Index:
-        """The classes that are drawn, at most three, those of largest mean first; in class order if there are three."""
+        """The classes that are drawn: all in their order, or of many the three of largest mean."""
         if len(self.classes) <= 3:
             return np.arange(len(self.classes))
         return np.argsort(-self.mean, kind="stable")[:3]
@@ -160,33 +161,22 @@ class MixtureDisplay(Display):
         else:
             ax = self._start(ax, width=5.4, height=5.2)
             self._draw_triangle(ax)
-        away = (
-            ""
-            if len(self.classes) <= 3
-            else f"{self.projected_away:.0%} of the labels are for other classes"
-        )
-        if title is not None or away:
-            ax.set_title(away if title is None else title, fontsize="medium")
-        self._legend(
-            ax, loc="best" if len(self.classes) == 2 else "lower center"
-        )  # under the triangle
+        if title is None and len(self.classes) > 3:
+            title = f"{self.projected_away:.0%} of the labels are for other classes"
+        if title is not None:
+            ax.set_title(title, fontsize="medium")
+        under_triangle = "lower center"
+        self._legend(ax, loc="best" if len(self.classes) == 2 else under_triangle)
         return self
 
     def _draw_line(self, ax: Axes) -> None:
         x, owner = np.unique(self.points[:, 1], return_inverse=True)
         mass = np.bincount(owner, self.weights)
-        heavy = mass > 1e-6
+        heavy = mass > _VISIBLE
         if heavy.sum() <= MAX_STEMS:
             self.points_: Any = ax.vlines(x[heavy], 0, mass[heavy], color=blue(ax), lw=2.5)
-            ax.scatter(
-                x[heavy],
-                mass[heavy],
-                color=blue(ax),
-                s=36,
-                label="a label distribution",
-                clip_on=False,
-                zorder=3,
-            )
+            look: dict[str, Any] = {"color": blue(ax), "s": 36, "clip_on": False, "zorder": 3}
+            ax.scatter(x[heavy], mass[heavy], label="a label distribution", **look)
             ax.set_ylabel("weight")
         else:
             shares, edges = np.histogram(x, _BINS, (0, 1), weights=mass)
@@ -199,16 +189,10 @@ class MixtureDisplay(Display):
         ax.set_ylim(bottom=0)
 
     def _draw_triangle(self, ax: Axes) -> None:
-        colour = ink(ax)
-        corners = _CORNERS[[0, 1, 2, 0]]
-        ax.plot(*corners.T, color=colour, lw=1)
-        for level in (0.25, 0.5, 0.75):
-            for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-                ends = level * _CORNERS[first] + (1 - level) * _CORNERS[[second, third]]
-                ax.plot(*ends.T, color=colour, alpha=0.15, lw=0.8)
+        self._draw_grid(ax)
         mass = self.points[:, self.shown].sum(axis=1)
         drawn = self.weights * mass
-        heavy = drawn > 1e-6
+        heavy = drawn > _VISIBLE
         place = self.points[np.ix_(heavy, self.shown)] / mass[heavy, None] @ _CORNERS
         look: dict[str, Any] = {"color": blue(ax), "alpha": 0.6, "lw": 0}
         self.points_ = ax.scatter(
@@ -216,27 +200,21 @@ class MixtureDisplay(Display):
         )
         ax.scatter([], [], s=40, label="label distributions, area: weight", **look)
         mean = self.mean[self.shown] / self.mean[self.shown].sum() @ _CORNERS
-        ax.scatter(
-            mean[0],
-            mean[1],
-            s=90,
-            marker="X",
-            color=ORANGE,
-            edgecolors=colour,
-            lw=0.6,
-            label="mean",
-            zorder=3,
-        )
-        for corner, name, side in zip(_CORNERS, self.shown, ("top", "top", "bottom"), strict=True):
-            ax.annotate(
-                self.classes[name],
-                corner,
-                (0, -10 if side == "top" else 10),
-                textcoords="offset points",
-                ha="center",
-                va=side,
-            )
-        ax.set(
-            xlim=(-0.12, 1.12), ylim=(-0.1 if self._own else -0.35, 0.98), aspect="equal"
-        )  # room for the legend
+        cross: dict[str, Any] = {"marker": "X", "color": ORANGE, "edgecolors": ink(ax), "lw": 0.6}
+        ax.scatter(mean[0], mean[1], s=90, label="mean", zorder=3, **cross)
+        room_for_legend = 0.0 if self._own else 0.25
+        ax.set(xlim=(-0.12, 1.12), ylim=(-0.1 - room_for_legend, 0.98), aspect="equal")
         ax.set_axis_off()
+
+    def _draw_grid(self, ax: Axes) -> None:
+        """Draw the triangle, lines at every quarter, and the names of its corners."""
+        colour = ink(ax)
+        ax.plot(*_CORNERS[[0, 1, 2, 0]].T, color=colour, lw=1)
+        for level in (0.25, 0.5, 0.75):
+            for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+                ends = level * _CORNERS[first] + (1 - level) * _CORNERS[[second, third]]
+                ax.plot(*ends.T, color=colour, alpha=0.15, lw=0.8)
+        for corner, name, side in zip(_CORNERS, self.shown, ("top", "top", "bottom"), strict=True):
+            offset = (0, -10 if side == "top" else 10)
+            place: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": side}
+            ax.annotate(self.classes[name], corner, offset, **place)

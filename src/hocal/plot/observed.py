@@ -1,4 +1,4 @@
-"""What test labels say about the uncertainty of each cell, and what they would say if predictions were right."""
+"""What test labels say about each cell, and what they would say if predictions were right."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice, label_totals
 from hocal.cells.partitions import CellLayout
@@ -25,22 +26,22 @@ from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["Comparison", "Quantity", "scale_noise"]
+__all__ = ["Comparison", "Quantity", "chance_band", "scale_noise"]
 
 Quantity = Literal["aleatoric", "epistemic", "mean"]
 QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
 # items of a cell whose labels are drawn anew; the spread of larger cells is scaled from these
 MAX_DRAWN = 200
-_BLOCK = 1 << 19  # drawn rows held at once
+MAX_ROWS = 1 << 19  # drawn items held at once: 40 MB for ten classes
 
 Observe = Callable[[Sample, Index, int], Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A quantity of each cell of the test items, as their mixtures predict it and as their labels show it."""
+    """A quantity of each cell of the test items, as their mixtures and as their labels have it."""
 
-    mixtures: Mixtures  #: predictions, one an item
+    mixtures: Mixtures  #: predictions, one per item
     probabilities: Array  #: (n_items, n_classes), by which the classes of an item are ranked
     totals: IntArray  #: (n_items,) labels of each item
     cells: Index  #: (n_items,)
@@ -64,48 +65,51 @@ class Comparison:
         quantity: Quantity,
         entropy: str,
     ) -> Self:
-        """Gather the labels of the cells; items were checked before, what to compare is checked here."""
+        """Gather the labels of the cells; items are checked already, what to compare is not."""
         check_choice(quantity, "quantity", QUANTITIES)
         check_choice(entropy, "entropy", ENTROPIES)
         totals = label_totals(counts)
         ranked = aligned or quantity == "mean"
         if quantity != "mean" and totals.max() < 2:
-            raise ValueError(
-                f"`counts` must have two labels for some items, got one for each. One label cannot show disagreement: "
-                f"{quantity} uncertainty needs more labels, quantity='mean' does not."
+            raise InputError(
+                "counts",
+                "must have two labels for some items",
+                value="one for each",
+                remedy="One label cannot show disagreement: "
+                f"{quantity} uncertainty needs more labels, quantity='mean' does not.",
             )
         statistics = CellStatistics.from_items(probabilities, counts, cells, layout)
         observe = _observed_estimator(statistics, quantity, entropy, aligned=ranked)
         return cls(
-            mixtures,
-            probabilities,
-            totals,
-            cells,
-            statistics,
-            observe,
-            aligned,
-            ranked,
-            quantity,
-            entropy,
+            mixtures=mixtures,
+            probabilities=probabilities,
+            totals=totals,
+            cells=cells,
+            statistics=statistics,
+            observe=observe,
+            aligned=aligned,
+            ranked=ranked,
+            quantity=quantity,
+            entropy=entropy,
         )
 
     def predicted(self) -> Array:
         """Return what the mixtures predict for each cell; NaN for a cell without items."""
         means = self.mixtures.mean()
-        once = np.ones(len(self.cells))
-        n_cells = self.statistics.n_cells
         if self.quantity == "mean":
             first = 0 if self.aligned else rank_classes(self.probabilities)[:, 0]
-            return _average(means[np.arange(len(means)), first], once, self.cells, n_cells)
-        aleatoric = _average(
-            decompose(self.mixtures, self.entropy).aleatoric, once, self.cells, n_cells
-        )
+            return self._average(means[np.arange(len(means)), first])
+        aleatoric = self._average(decompose(self.mixtures, self.entropy).aleatoric)
         if self.quantity == "aleatoric":
             return aleatoric
-        centres = np.column_stack(
-            [_average(column, once, self.cells, n_cells) for column in means.T]
-        )
-        return np.asarray(get_entropy(self.entropy).value(centres, check_input=False) - aleatoric)
+        centres = np.column_stack([self._average(column) for column in means.T])
+        predictive = get_entropy(self.entropy).value(centres, check_input=False)
+        return np.asarray(predictive - aleatoric)
+
+    def _average(self, values: Array) -> Array:
+        """Return the mean over the items of each cell."""
+        once = np.ones(len(self.cells))
+        return _average(values, once, self.cells, self.statistics.n_cells)
 
     def observed(self) -> Array:
         """Return the estimate of each cell from all its labels."""
@@ -114,27 +118,26 @@ class Comparison:
         return self.observe(sample, histogram.cells, self.statistics.n_cells)
 
     def certified(self, confidence: float) -> tuple[Array, Array]:
-        """Return limits that hold for each cell with the given confidence, from the test labels alone."""
+        """Return limits that hold for each cell with this confidence, from test labels alone."""
         statistics = self.statistics
         if self.quantity == "mean":
             return _mean_limits(statistics, confidence)
         # Intervals depend neither on the mixtures nor on k, which matter for epsilon alone; these
         # cost least.
-        even = Mixtures.from_points(
-            np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes)
-        )
+        uniform = np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes)
+        even = Mixtures.from_points(uniform)
         certificate = certify(statistics, even, confidence=confidence, aligned=self.aligned, k=1)
         return certificate.interval(self.quantity, self.entropy)
 
     def noise(self, n_resamples: int, generator: np.random.Generator) -> Array:
-        """Estimate each cell again and again from labels drawn from the predictions, (n_resamples, n_cells).
+        """Estimate each cell again from labels drawn from the predictions, (n_resamples, n_cells).
 
         Of a cell with more than 200 items as many are drawn from, and the spread around the mean is
         scaled to all of them.
         """
         n_cells = self.statistics.n_cells
-        chosen = _draw_items(self.cells, self.statistics.n_cells, generator)
-        step = max(_BLOCK // len(chosen), 1)
+        chosen = _draw_items(self.cells, n_cells, generator)
+        step = max(MAX_ROWS // len(chosen), 1)
         results = []
         for start in range(0, n_resamples, step):
             repeats = min(step, n_resamples - start)
@@ -146,13 +149,11 @@ class Comparison:
         return scale_noise(np.concatenate(results), np.minimum(n_items, MAX_DRAWN), n_items)
 
     def _draw(self, items: Index, generator: np.random.Generator) -> IntArray:
-        """Draw as many labels from the mixtures of some items as they have, in the order that is observed."""
+        """Draw as many labels as some items have from their mixtures, in the order observed."""
         drawn = self.mixtures[items].draw(self.totals[items], random_state=generator)
-        return (
-            np.asarray(align_counts(self.probabilities[items], drawn))
-            if self.ranked and not self.aligned
-            else drawn
-        )
+        if self.aligned or not self.ranked:
+            return drawn
+        return np.asarray(align_counts(self.probabilities[items], drawn))
 
 
 def _draw_items(cells: Index, n_cells: int, generator: np.random.Generator) -> Index:
@@ -165,9 +166,14 @@ def _draw_items(cells: Index, n_cells: int, generator: np.random.Generator) -> I
 
 
 def scale_noise(noise: Array, n_drawn: Any, n_items: Any) -> Array:
-    """Return resampled averages over n_drawn items, (n_resamples, ...), with the spread that n_items would have."""
+    """Give averages over n_drawn items, (n_resamples, ...), the spread of those over n_items."""
     centre = noise.mean(axis=0)
     return np.asarray(centre + (noise - centre) * np.sqrt(n_drawn / np.maximum(n_items, 1)))
+
+
+def chance_band(noise: Array, delta: float) -> Array:
+    """Return the limits that hold 1 - delta of resampled values, (2, ...)."""
+    return np.asarray(np.quantile(noise, [delta / 2, 1 - delta / 2], axis=0))
 
 
 def _observed_estimator(
@@ -175,9 +181,9 @@ def _observed_estimator(
 ) -> Observe:
     """Return the function that estimates a quantity of each cell from the labels of its items.
 
-    Aleatoric: Brier has an unbiased statistic from two labels an item (spec 3.3). Shannon entropy
-    has none, so the estimate is halfway between a statistic whose mean is below the truth and one
-    whose mean is above it, whatever the mixture (spec 3.4), tuned to all test items at once.
+    Aleatoric: Brier has an unbiased statistic from two labels per item. Shannon entropy has none,
+    so the estimate is halfway between a statistic whose mean is below the truth and one whose mean
+    is above it, whatever the mixture (docs/mathematics.md), tuned to all test items at once.
     Predictive: the entropy of the cell's mean label shares, with what sampling takes from it given
     back to first order. Epistemic: the difference, negative by luck. Mean: the share of labels for
     the class that is predicted first.
@@ -208,10 +214,10 @@ def _observed_estimator(
 
 
 def _average(values: Array, repeats: Array, cells: Index, n_cells: int) -> Array:
+    sums = np.bincount(cells, values * repeats, n_cells)
+    n_items = np.bincount(cells, repeats, n_cells)
     with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
-        return np.asarray(
-            np.bincount(cells, values * repeats, n_cells) / np.bincount(cells, repeats, n_cells)
-        )
+        return np.asarray(sums / n_items)
 
 
 def _brier_statistic(sample: Sample) -> Array:
@@ -222,22 +228,21 @@ def _shannon_statistic(
     histogram: Histogram, statistics: CellStatistics
 ) -> Callable[[Sample], Array]:
     """Return the mean of the best statistics below and above Shannon entropy for these items."""
-    sample = Sample.of(histogram, histogram.totals >= 2)
-    filled = statistics.n_items[statistics.n_items > 0]
+    n_items = statistics.n_items
     advice: Advice = advise(
-        sample,
+        Sample.of(histogram, histogram.totals >= 2),
         estimator_sizes(histogram.totals),
         n_classes=statistics.n_classes,
-        n_items=float(filled @ filled / filled.sum()),  # of the cell of a typical item
+        n_items=float(n_items @ n_items / n_items.sum()),  # of the cell of a typical item
         same_order=False,
     )
-    return lambda sample: (
-        (
-            statistic_values(sample, advice, "lower")[0]
-            + statistic_values(sample, advice, "upper")[0]
-        )
-        / 2
-    )
+
+    def halfway(sample: Sample) -> Array:
+        below = statistic_values(sample, advice, "lower")[0]
+        above = statistic_values(sample, advice, "upper")[0]
+        return np.asarray((below + above) / 2)
+
+    return halfway
 
 
 def _predictive(sample: Sample, cells: Index, n_cells: int, entropy: str) -> Array:
@@ -255,14 +260,11 @@ def _predictive(sample: Sample, cells: Index, n_cells: int, entropy: str) -> Arr
     )
     n_items = np.bincount(cells, sample.repeats, n_cells)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.maximum(squares - means**2, 0) / (
-            n_items - 1
-        )  # of the mean; NaN for a single item
-        curvature = 1.0 if entropy == "brier" else np.where(means > 0, 0.5 / means, 0)
-        return np.asarray(
-            get_entropy(entropy).value(means, check_input=False)
-            + (variances * curvature).sum(axis=1)
-        )
+        # of the mean; NaN for a single item
+        variances = np.maximum(squares - means**2, 0) / (n_items - 1)
+        half_curvature = 1.0 if entropy == "brier" else np.where(means > 0, 0.5 / means, 0)
+        plain = get_entropy(entropy).value(means, check_input=False)
+        return np.asarray(plain + (variances * half_curvature).sum(axis=1))
 
 
 def _mean_limits(statistics: CellStatistics, confidence: float) -> tuple[Array, Array]:

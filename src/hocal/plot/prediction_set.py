@@ -1,4 +1,4 @@
-"""Prediction sets: which label distributions are held possible for items, and what people then said."""
+"""Prediction sets: which label distributions items may have, and what people then said."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PredictionSetDisplay"]
 
 _AREA = 120.0  # in points squared, of a single atom
+_THINNEST = 0.006  # share of labels: a set of one point is a visible line
 
 
 @dataclass(eq=False, repr=False)
@@ -123,7 +124,7 @@ class PredictionSetDisplay(Display):
         Parameters
         ----------
         mixtures : Mixtures
-            Predictions, one an item.
+            Predictions, one per item.
         counts : array or sparse matrix of shape (n_items, n_classes), optional
             Labels of the same items.
         items : array of int, default=(0,)
@@ -151,8 +152,16 @@ class PredictionSetDisplay(Display):
             checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
             check_same_length(mixtures, checked, ("mixtures", "counts"))
             shares = checked[chosen] / checked[chosen].sum(axis=1, keepdims=True)
-        inside = None if shares is None else sets.contains(shares)
-        return cls(chosen, points, weights, lower, upper, shares, inside, names)
+        return cls(
+            items=chosen,
+            points=points,
+            weights=weights,
+            lower=lower,
+            upper=upper,
+            shares=shares,
+            contains=None if shares is None else sets.contains(shares),
+            classes=names,
+        )
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None, *, title: str | None = None) -> Self:
         """Draw the items side by side.
@@ -174,55 +183,43 @@ class PredictionSetDisplay(Display):
         for place, panel in enumerate(self.axes_):
             self._draw_item(panel, place)
         self.axes_[0].set_ylabel("share of labels")
-        self._legend(self.axes_[-1])
-        if title is not None:
-            self.figure_.suptitle(title)
+        self._finish_row(self.axes_, title)
         return self
 
     def _draw_item(self, ax: Axes, place: int) -> None:
         x = np.arange(len(self.classes))
-        (points, weights) = (self.points[place], self.weights[place])
-        height = np.maximum(
-            self.upper[place] - self.lower[place], 0.006
-        )  # a set of one point is a visible line
-        ax.bar(
-            x,
-            height,
-            0.7,
-            bottom=self.lower[place],
-            color=ink(ax),
-            alpha=0.12,
-            label="all that the set holds",
-        )
-        columns = np.broadcast_to(x, points.shape).reshape(-1)
-        look: dict[str, Any] = {"color": blue(ax), "alpha": 0.5, "lw": 0}
-        ax.scatter(
-            columns, points.reshape(-1), s=np.repeat(weight_areas(weights, _AREA), len(x)), **look
-        )
-        ax.scatter([], [], s=40, label="predicted label shares, area: weight", **look)
-        said = ""
+        self._draw_set(ax, place)
+        title = f"item {self.items[place]}, {self.weights[place].sum():.0%} of the mass"
         if self.shares is not None and self.contains is not None:
-            ax.scatter(
-                x,
-                self.shares[place],
-                marker="D",
-                s=26,
-                color=ORANGE,
-                label="labels that people gave",
-                zorder=3,
-            )
-            said = ": labels inside" if self.contains[place] else ": labels outside"
+            look: dict[str, Any] = {"marker": "D", "s": 26, "color": ORANGE, "zorder": 3}
+            ax.scatter(x, self.shares[place], label="labels that people gave", **look)
+            title += ": labels inside" if self.contains[place] else ": labels outside"
         slanted = max(map(len, self.classes)) > 2
-        ax.set_xticks(
-            x, self.classes, rotation=45 if slanted else 0, ha="right" if slanted else "center"
-        )
+        turned: dict[str, Any] = {"rotation": 45, "ha": "right"} if slanted else {}
+        ax.set_xticks(x, self.classes, **turned)
         ax.set(ylim=(-0.05, 1.05), xlim=(-0.6, len(x) - 0.4))
-        mass = f"item {self.items[place]}, {weights.sum():.0%} of the mass"
-        ax.set_title(f"{mass}{said}", fontsize="medium")
+        ax.set_title(title, fontsize="medium")
+
+    def _draw_set(self, ax: Axes, place: int) -> None:
+        """Draw what the set of an item allows for each class, and its label distributions."""
+        x = np.arange(len(self.classes))
+        lower = self.lower[place]
+        height = np.maximum(self.upper[place] - lower, _THINNEST)
+        words = "all that the set holds"
+        ax.bar(x, height, 0.7, bottom=lower, color=ink(ax), alpha=0.12, label=words)
+        points = self.points[place]
+        columns = np.broadcast_to(x, points.shape).reshape(-1)
+        areas = np.repeat(weight_areas(self.weights[place], _AREA), len(x))
+        look: dict[str, Any] = {"color": blue(ax), "alpha": 0.5, "lw": 0}
+        ax.scatter(columns, points.reshape(-1), s=areas, **look)
+        ax.scatter([], [], s=40, label="predicted label shares, area: weight", **look)
 
 
 def _ranges(sets: PredictionSets) -> tuple[Array, Array]:
-    """Return the smallest and largest share of each class; an l1 ball reaches half of its radius in one class."""
+    """Return the smallest and largest share of each class.
+
+    An l1 ball reaches half of its radius in one class.
+    """
     centres = sets.centres
     own = [slice(*centres.offsets[place : place + 2]) for place in centres.index]
     reach = sets.radius[:, None] / 2
@@ -244,7 +241,8 @@ def _atoms_inside(mixtures: Mixtures, sets: PredictionSets) -> tuple[list[Array]
             radius=sets.radius[repeated],
             mass=sets.mass[repeated],
         )
-        inside = one.contains(mixtures.points_at(own))
-        points.append(mixtures.points_at(own)[inside])
+        atoms = mixtures.points_at(own)
+        inside = one.contains(atoms)
+        points.append(atoms[inside])
         weights.append(mixtures.weights[own][inside])
     return points, weights

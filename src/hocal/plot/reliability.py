@@ -1,4 +1,4 @@
-"""The higher-order reliability diagram: predicted uncertainty of each cell against what test labels show."""
+"""The reliability diagram of cells: predicted uncertainty against what test labels show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_cells,
@@ -21,13 +22,13 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.partitions import CellLayout
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
 from hocal.plot.inputs import check_some_mixtures, locate_items
-from hocal.plot.observed import Comparison, Quantity
+from hocal.plot.observed import Comparison, Quantity, chance_band
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
+    from matplotlib.collections import LineCollection, PathCollection
 
 __all__ = ["ReliabilityDisplay"]
 
@@ -50,9 +51,9 @@ class ReliabilityDisplay(Display):
     prediction.
 
     Shannon entropy cannot be estimated without bias from few labels. The point is halfway between a
-    lower and an upper estimate (spec 3.4); the noise band goes through the same estimate, so it may
-    lie beside the diagonal when items have two or three labels. Trust the band, not the diagonal,
-    then.
+    lower and an upper estimate (see docs/mathematics.md); the noise band goes through the same
+    estimate, so it may lie beside the diagonal when items have two or three labels. Trust the band,
+    not the diagonal, then.
 
     Parameters
     ----------
@@ -86,7 +87,8 @@ class ReliabilityDisplay(Display):
     >>> from hocal.datasets import make_mixture_world
     >>> from hocal.plot import ReliabilityDisplay
     >>> world, test = (make_mixture_world(1000, 3, random_state=0) for _ in range(2))
-    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, world.draw(5, random_state=1))
+    >>> counts = world.draw(5, random_state=1)
+    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, counts)
     >>> display = ReliabilityDisplay.from_estimator(
     ...     calibrator, test.predictions, test.draw(5, random_state=2), random_state=0
     ... )
@@ -173,7 +175,7 @@ class ReliabilityDisplay(Display):
         n_resamples: int = 200,
         random_state: Any = None,
     ) -> Self:
-        """Compare mixtures of any origin, one an item, with test labels; other options as in `from_estimator`.
+        """Compare mixtures of any origin, one per item, with test labels.
 
         Parameters
         ----------
@@ -220,7 +222,7 @@ class ReliabilityDisplay(Display):
             observed=comparison.observed(),
             lower=lower,
             upper=upper,
-            band=np.quantile(noise, [delta / 2, 1 - delta / 2], axis=0),
+            band=chance_band(noise, delta),
             n_items=comparison.statistics.n_items,
             quantity=comparison.quantity,
             entropy=comparison.entropy,
@@ -230,7 +232,7 @@ class ReliabilityDisplay(Display):
 
     @property
     def outside(self) -> Mask:
-        """Cells whose point lies outside its noise band; about 1 - confidence of them do so by chance."""
+        """Cells whose point lies outside its noise band; 1 - confidence of them do so by chance."""
         return np.asarray((self.observed < self.band[0]) | (self.observed > self.band[1]))
 
     def plot(
@@ -256,26 +258,28 @@ class ReliabilityDisplay(Display):
         known = np.isfinite(self.predicted + self.observed)
         shown = known & (self.n_items >= check_integer(min_items, "min_items", minimum=1))
         if not shown.any():
-            raise ValueError(
-                f"`min_items` must leave a cell to draw, got {min_items}: of the cells whose labels show "
-                f"{_NAMES[self.quantity]}, the largest has {self.n_items[known].max(initial=0)} items."
+            largest = count(self.n_items[known].max(initial=0), "item")
+            told = (
+                f"of the cells whose labels show {_NAMES[self.quantity]}, the largest has {largest}"
             )
-        share = f"{self.confidence:.0%}"
-        words = f"{share} of chance, if the prediction is right"
-        self.band_ = self._verticals(
-            ax, shown, self.band, color=ink(ax), alpha=0.2, lw=7, label=words
-        )
-        limits = np.stack([self.lower, self.upper])
-        words = f"{share} interval for the true value"
-        self.intervals_ = self._verticals(
-            ax, shown, limits, color=blue(ax), alpha=0.7, lw=1.2, label=words
-        )
+            value = f"{min_items}: {told}"
+            raise InputError("min_items", "must leave a cell to draw", value=value)
+        self._draw_limits(ax, shown)
         self._draw_cells(ax, shown)
         self._set_axes(ax, shown)
-        if title is not None:
-            ax.set_title(title)
-        self._legend(ax, self._note(shown))
+        self._finish(ax, title, self._note(shown))
         return self
+
+    def _draw_limits(self, ax: Axes, shown: Mask) -> None:
+        """Draw the noise band and the interval of each cell."""
+        share = f"{self.confidence:.0%}"
+        band: dict[str, Any] = {"color": ink(ax), "alpha": 0.2, "lw": 7}
+        band["label"] = f"{share} of chance, if the prediction is right"
+        self.band_ = self._verticals(ax, shown, self.band, **band)
+        interval: dict[str, Any] = {"color": blue(ax), "alpha": 0.7, "lw": 1.2}
+        interval["label"] = f"{share} interval for the true value"
+        limits = np.stack([self.lower, self.upper])
+        self.intervals_ = self._verticals(ax, shown, limits, **interval)
 
     def _set_axes(self, ax: Axes, shown: Mask) -> None:
         """Set limits that hold all points and bands, while wide intervals may run out of sight."""
@@ -308,27 +312,20 @@ class ReliabilityDisplay(Display):
 
     def _draw_cells(self, ax: Axes, shown: Mask) -> None:
         largest = float(self.n_items[shown].max())
+
+        def draw(chosen: Mask, where: str, **look: Any) -> PathCollection:
+            return ax.scatter(
+                self.predicted[chosen],
+                self.observed[chosen],
+                s=marker_areas(self.n_items[chosen], largest, area=220, least=14),
+                label=f"{count(chosen.sum(), 'cell')} {where}",
+                alpha=0.75,
+                lw=0,
+                zorder=3,
+                **look,
+            )
+
         inside = shown & ~self.outside
         outside = shown & self.outside
-        looks = [
-            (inside, blue(ax), "o", "inside the band"),
-            (outside, ORANGE, "D", "outside the band"),
-        ]
-        drawn = []
-        for chosen, colour, marker, name in looks:
-            areas = marker_areas(self.n_items[chosen], largest, area=220, least=14)
-            label = f"{count(chosen.sum(), 'cell')} {name}"
-            place = self.predicted[chosen], self.observed[chosen]
-            drawn.append(
-                ax.scatter(
-                    *place,
-                    s=areas,
-                    c=colour,
-                    marker=marker,
-                    alpha=0.75,
-                    lw=0,
-                    label=label,
-                    zorder=3,
-                )
-            )
-        self.points_, self.outside_ = drawn
+        self.points_ = draw(inside, "inside the band", c=blue(ax), marker="o")
+        self.outside_ = draw(outside, "outside the band", c=ORANGE, marker="D")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_cells, check_integer
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
@@ -23,7 +24,7 @@ __all__ = ["UncertaintyMapDisplay"]
 
 MAX_POINTS = 5_000  # distinct points that are drawn one by one
 _BINS = 80  # of the density, along each axis
-_BLOCK = 1 << 20  # items counted at once, so that memory does not grow with their number
+_ITEMS_AT_ONCE = 1 << 20  # in the density, so that memory does not grow with their number
 
 
 class _Points(NamedTuple):
@@ -61,7 +62,8 @@ class UncertaintyMapDisplay(Display):
     --------
     >>> import hocal
     >>> from hocal.plot import UncertaintyMapDisplay
-    >>> mixtures = hocal.Mixtures.from_ensemble([[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]])
+    >>> members = [[[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]]
+    >>> mixtures = hocal.Mixtures.from_ensemble(members)
     >>> display = UncertaintyMapDisplay.from_predictions(mixtures, base=2)
     >>> display.aleatoric.round(2).tolist(), display.epistemic.round(2).tolist()
     ([0.47, 1.0], [0.53, 0.0])
@@ -127,20 +129,22 @@ class UncertaintyMapDisplay(Display):
     def from_decomposition(
         cls, parts: Decomposition, *, n_classes: int | None = None, marked: ArrayLike = ()
     ) -> Self:
-        """Take parts that were computed before; with `n_classes` the largest possible sum is known."""
+        """Take parts that were computed before; `n_classes` tells the largest possible sum."""
         if not isinstance(parts, Decomposition) or not len(parts):
             got = "none" if isinstance(parts, Decomposition) else type(parts).__name__
-            raise ValueError(f"`parts` must be a Decomposition of at least one item, got {got}.")
+            raise InputError("parts", "must be a Decomposition of at least one item", value=got)
         wrong = ~np.isfinite(parts.aleatoric + parts.epistemic)
         if wrong.any():
-            raise ValueError(
-                f"`parts` must be finite to have a place on the map, got {parts.epistemic[wrong][0]:g} in row "
-                f"{np.argmax(wrong)}. Use kind='mutual-information', and leave out items without a mixture."
+            raise InputError(
+                "parts",
+                "must be finite to have a place on the map",
+                value=f"{parts.epistemic[wrong][0]:g}",
+                where=f"in row {np.argmax(wrong)}",
+                remedy="Use kind='mutual-information', and leave out items without a mixture.",
             )
         maximum = None
-        if (
-            n_classes is not None and parts.kind == "mutual-information"
-        ):  # other kinds have no bound
+        bounded = parts.kind == "mutual-information"
+        if n_classes is not None and bounded:
             maximum = parts.entropy.maximum(n_classes)
         chosen = np.asarray(marked, dtype=np.intp if np.size(marked) == 0 else None)
         numbers = check_cells(chosen, chosen.size, n_cells=len(parts), name="marked")
@@ -152,19 +156,16 @@ class UncertaintyMapDisplay(Display):
         return _Points(both.real, both.imag, n_items)
 
     def density(self, n_bins: int = _BINS) -> tuple[IntArray, Array, Array]:
-        """Return the number of items in each square of a grid, (n_bins, n_bins), and the edges along both axes."""
+        """Return the items in each square of a grid, (n_bins, n_bins), and its edges."""
         n_bins = check_integer(n_bins, "n_bins", minimum=1)
-        edges = [
-            np.linspace(0, _reach(values), n_bins + 1)
-            for values in (self.aleatoric, self.epistemic)
-        ]
+        across = np.linspace(0, _reach(self.aleatoric), n_bins + 1)
+        up = np.linspace(0, _reach(self.epistemic), n_bins + 1)
         total = np.zeros((n_bins, n_bins), dtype=np.int64)
-        for start in range(0, len(self.aleatoric), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            total += np.histogram2d(self.aleatoric[block], self.epistemic[block], bins=edges)[
-                0
-            ].astype(np.int64)
-        return total, edges[0], edges[1]
+        for start in range(0, len(self.aleatoric), _ITEMS_AT_ONCE):
+            block = slice(start, start + _ITEMS_AT_ONCE)
+            found = np.histogram2d(self.aleatoric[block], self.epistemic[block], bins=(across, up))
+            total += found[0].astype(np.int64)
+        return total, across, up
 
     def plot(
         self, ax: Axes | None = None, *, max_points: int = MAX_POINTS, title: str | None = None
@@ -193,24 +194,19 @@ class UncertaintyMapDisplay(Display):
             self._draw_density(ax)
         self._draw_guides(ax)
         if len(self.marked):
-            place = self.aleatoric[self.marked], self.epistemic[self.marked]
-            ax.scatter(
-                *place,
-                s=110,
-                marker="s",
-                facecolors="none",
-                edgecolors=ORANGE,
-                linewidths=1.8,
-                label="marked items",
-            )
+            self._draw_marked(ax)
         ax.set(
             xlabel=axis_label("aleatoric uncertainty", self.entropy),
             ylabel=axis_label("epistemic uncertainty", self.entropy),
         )
-        if title is not None:
-            ax.set_title(title)
-        self._legend(ax)
+        self._finish(ax, title)
         return self
+
+    def _draw_marked(self, ax: Axes) -> None:
+        look: dict[str, Any] = {"s": 110, "marker": "s", "facecolors": "none", "linewidths": 1.8}
+        x = self.aleatoric[self.marked]
+        y = self.epistemic[self.marked]
+        ax.scatter(x, y, edgecolors=ORANGE, label="marked items", **look)
 
     def _draw_points(self, ax: Axes, points: _Points) -> None:
         largest = int(points.n_items.max())
@@ -237,40 +233,26 @@ class UncertaintyMapDisplay(Display):
         from matplotlib.colors import LogNorm
 
         total, right, up = self.density()
-        names = {
-            "black": "cividis_r",
-            "white": "cividis",
-        }  # many items stand out most from the background
+        # many items stand out most from the background
+        colours = "cividis_r" if ink(ax) == "black" else "cividis"
         shown = np.ma.masked_equal(total.T, 0)
         norm = LogNorm(1, max(int(total.max()), 2))
         self.density_: QuadMesh = ax.pcolormesh(
-            right, up, shown, cmap=names[ink(ax)], norm=norm, rasterized=True
+            right, up, shown, cmap=colours, norm=norm, rasterized=True
         )
-        self.figure_.colorbar(
-            self.density_, ax=ax, label=f"items in a square (of {len(self.aleatoric):,})"
-        )
+        words = f"items in a square (of {len(self.aleatoric):,})"
+        self.figure_.colorbar(self.density_, ax=ax, label=words)
 
     def _draw_guides(self, ax: Axes) -> None:
-        right, up = (_reach(values) for values in (self.aleatoric, self.epistemic))
+        right = _reach(self.aleatoric)
+        up = _reach(self.epistemic)
         colour = ink(ax)
-        ax.plot(
-            [0, 2 * max(right, up)],
-            [0, 2 * max(right, up)],
-            color=colour,
-            alpha=0.5,
-            lw=1,
-            ls=":",
-            label="both parts equal",
-        )
+        diagonal = [0, 2 * max(right, up)]
+        words = "both parts equal"
+        ax.plot(diagonal, diagonal, color=colour, alpha=0.5, lw=1, ls=":", label=words)
         if self.maximum is not None and right + up > self.maximum:
-            ax.plot(
-                [0, self.maximum],
-                [self.maximum, 0],
-                color=colour,
-                lw=1,
-                ls="--",
-                label="largest possible",
-            )
+            ends = [0, self.maximum]
+            ax.plot(ends, ends[::-1], color=colour, lw=1, ls="--", label="largest possible")
         ax.set(xlim=(-0.02 * right, 1.05 * right), ylim=(-0.02 * up, 1.05 * up))
 
 
@@ -280,9 +262,8 @@ def _reach(values: Array) -> float:
 
 
 def _example_sizes(largest: int) -> list[int]:
-    """Return two round numbers of items for the legend, the larger first: at most the largest, and a fifth of it."""
+    """Return round numbers of items for the legend: at most the largest, and a fifth of it."""
     rounds = [digit * 10**power for power in range(len(str(largest))) for digit in (1, 2, 5)]
-    return sorted(
-        {max(size for size in rounds if size <= limit) for limit in (largest, max(largest / 5, 1))},
-        reverse=True,
-    )
+    limits = (largest, max(largest / 5, 1))
+    sizes = {max(size for size in rounds if size <= limit) for limit in limits}
+    return sorted(sizes, reverse=True)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate
 from typing import NamedTuple
 
-from hocal.report.schema import CellRow, MapPoint, Parts
-from hocal.report.words import fixed, percent, some
+from hocal.report.schema import CellRow, MapPoint, Parts, Step
+from hocal.report.words import counted, fixed, percent
 
 __all__ = ["Chart", "draw_disagreement", "draw_map", "draw_spread"]
 
+# pixels of a drawing, before the page scales it
 WIDTH = 560
 HEIGHT = 400
-# of the plotting area
+# the plotting area inside: room on the left and below for ticks, above for the title of the axis
 LEFT = 58
 RIGHT = 540
 TOP = 30
 BOTTOM = 350
-# radius of a dot
+# radius of a dot: the largest leaves others in sight, the smallest can still be pointed at
 LARGEST = 26.0
 SMALLEST = 3.5
+SMALLEST_TOP = 1e-6  # the end of an axis along which everything is 0
+HEADROOM = 1.04  # a mark at the largest value stays clear of the edge
 
 
 class Tick(NamedTuple):
@@ -71,12 +73,11 @@ def draw_map(points: list[MapPoint]) -> Chart:
     largest = max(point["n_items"] for point in points)
     dots = [
         Dot(
-            _x(point["aleatoric"] / x_top),
-            _y(point["epistemic"] / y_top),
-            _radius(point["n_items"], largest),
-            point["standing"],
-            f"{point['name']}: {some(point['n_items'], 'item')}, aleatoric {fixed(point['aleatoric'])}, "
-            f"epistemic {fixed(point['epistemic'])} nats",
+            x=_x(point["aleatoric"] / x_top),
+            y=_y(point["epistemic"] / y_top),
+            radius=_radius(point["n_items"], largest),
+            kind=point["standing"],
+            text=_about_point(point),
         )
         for point in points
     ]
@@ -88,6 +89,13 @@ def draw_map(points: list[MapPoint]) -> Chart:
         dots,
         [],
     )
+
+
+def _about_point(point: MapPoint) -> str:
+    aleatoric = fixed(point["aleatoric"])
+    epistemic = fixed(point["epistemic"])
+    items = counted(point["n_items"], "item")
+    return f"{point['name']}: {items}, aleatoric {aleatoric}, epistemic {epistemic} nats"
 
 
 def draw_disagreement(cells: list[CellRow]) -> Chart | None:
@@ -103,12 +111,11 @@ def draw_disagreement(cells: list[CellRow]) -> Chart | None:
     largest = max(row["n_items"] for row, _ in seen)
     dots = [
         Dot(
-            _x(row["predicted_disagreement"] / top),
-            _y(observed / top),
-            _radius(row["n_items"], largest),
-            "neutral",
-            f"{row['name']}: {some(row['n_items'], 'item')}, two people disagree in "
-            f"{percent(row['predicted_disagreement'])} of pairs as predicted, {percent(observed)} as seen",
+            x=_x(row["predicted_disagreement"] / top),
+            y=_y(observed / top),
+            radius=_radius(row["n_items"], largest),
+            kind="neutral",
+            text=_about_disagreement(row, observed),
         )
         for row, observed in seen
     ]
@@ -124,17 +131,25 @@ def draw_disagreement(cells: list[CellRow]) -> Chart | None:
     )
 
 
+def _about_disagreement(row: CellRow, observed: float) -> str:
+    items = counted(row["n_items"], "item")
+    predicted = percent(row["predicted_disagreement"])
+    return (
+        f"{row['name']}: {items}, two people disagree in {predicted} of pairs as predicted, "
+        f"{percent(observed)} as seen"
+    )
+
+
 def draw_spread(parts: Parts) -> Chart:
-    """Draw the share of items that have more than so much uncertainty of each kind."""
-    edges = parts["edges"]
-    step, top = _scale(edges[-1])
+    """Draw the share of items that have at least this much uncertainty of each kind."""
+    step, top = _scale(max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"]))
     lines = [
-        Line(_steps(edges, parts["aleatoric_histogram"], top), "aleatoric"),
-        Line(_steps(edges, parts["epistemic_histogram"], top), "epistemic"),
+        Line(_staircase(parts["aleatoric_steps"], top), "aleatoric"),
+        Line(_staircase(parts["epistemic_steps"], top), "epistemic"),
     ]
     return Chart(
         "uncertainty, nats",
-        "items with at least so much",
+        "items with at least this much",
         [Tick(_x(value / top), f"{value:g}") for value in _ticks(step, top)],
         [Tick(_y(share), percent(share)) for share in (0, 0.25, 0.5, 0.75, 1.0)],
         [],
@@ -142,22 +157,24 @@ def draw_spread(parts: Parts) -> Chart:
     )
 
 
-def _steps(edges: list[float], histogram: list[int], top: float) -> str:
-    """Return the falling staircase of the share of items at or above each edge."""
-    above = list(accumulate(reversed(histogram)))[::-1]
+def _staircase(steps: list[Step], top: float) -> str:
+    """Return the line that falls at each value from the share of items with as much to the next."""
     corners = []
-    for left, right, n_above in zip(edges[:-1], edges[1:], above, strict=True):
-        corners += [(left, n_above), (right, n_above)]
-    corners.append((edges[-1], 0))
-    return " ".join(f"{_x(value / top):.1f},{_y(n / above[0]):.1f}" for value, n in corners)
+    left = 0.0
+    for value, share in steps:
+        corners += [(left, share), (value, share)]
+        left = value
+    corners.append((left, 0.0))
+    return " ".join(f"{_x(value / top):.2f},{_y(share):.2f}" for value, share in corners)
 
 
 def _scale(largest: float) -> tuple[float, float]:
     """Return a round step and the end of an axis that holds 0 and the largest value."""
-    largest = max(largest, 1e-6)
-    power = 10 ** math.floor(math.log10(largest / 4))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if largest / (power * factor) <= 5)
-    return step, step * math.ceil(largest * 1.04 / step)
+    reach = max(largest, SMALLEST_TOP)
+    power = 10 ** math.floor(math.log10(reach / 4))
+    round_steps = [power * factor for factor in (1, 2, 2.5, 5, 10)]
+    step = next(step for step in round_steps if reach / step <= 5)  # five ticks at most
+    return step, step * math.ceil(reach * HEADROOM / step)
 
 
 def _ticks(step: float, top: float) -> list[float]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from hocal.report import words
-from hocal.report.schema import CellRow, Planning, Standing, Summary
+from hocal.report.schema import CellRow, Planning, Standing, Summary, WidthRow
 from hocal.report.words import fixed, percent, whole
 
 __all__ = ["render_markdown"]
@@ -52,15 +52,16 @@ def _cells(summary: Summary, standing: Standing) -> list[str]:
 
 def _cell(row: CellRow) -> list[str]:
     confusion = row["confusion"]
+    confused = "-"
+    if confusion:
+        confused = f"{confusion['first']} / {confusion['second']} ({percent(confusion['share'])})"
     return [
         row["name"],
         whole(row["n_items"]),
         fixed(row["aleatoric"]),
         fixed(row["epistemic"]),
         words.interval(row["aleatoric_interval"], row["aleatoric_vacuous"]),
-        f"{confusion['first']} / {confusion['second']} ({percent(confusion['share'])})"
-        if confusion
-        else "-",
+        confused,
     ]
 
 
@@ -68,29 +69,33 @@ def _planning(planning: Planning) -> list[str]:
     heads = [
         "cell",
         "items",
-        "labels each, mean",
+        "labels per item",
         "width now",
         "twice the items",
         "four times",
         "twice the labels",
     ]
-    rows = [
-        [
-            row["name"],
-            whole(row["n_items"]),
-            whole(row["k"]),
-            *map(
-                fixed,
-                (row["now"], row["twice_items"], row["four_times_items"], row["twice_labels"]),
-            ),
-        ]
-        for row in planning["widths"]
+    blocks = [words.about_planning(planning)]
+    if planning["widths"]:
+        blocks.append(_table(heads, map(_widths, planning["widths"])))
+    return blocks
+
+
+def _widths(row: WidthRow) -> list[str]:
+    return [
+        row["name"],
+        whole(row["n_items"]),
+        whole(row["k"]),
+        fixed(row["now"]),
+        fixed(row["twice_items"]),
+        fixed(row["four_times_items"]),
+        fixed(row["twice_labels"]),
     ]
-    return [words.about_planning(planning), *([_table(heads, rows)] if rows else [])]
 
 
 def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *([_plain(entry) for entry in row] for row in rows)]
+    entries = [[_plain(entry) for entry in row] for row in rows]
+    lines = [heads, ["---"] * len(heads), *entries]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError
 from hocal.report.schema import Image, Text
 
 __all__ = ["Images", "Texts", "check_rows"]
 
 MAX_SIDE = 128  # pixels: 48 pictures of noise in colour, the worst case, then take 3 MB in the page
 SMALL_SIDE = 64  # smaller pictures are enlarged with sharp pixels
-MAX_CHARACTERS = 600
+MAX_CHARACTERS = 600  # about ten lines of a card
 
 
 class Images:
-    """Pictures of the items, one an item, encoded only when asked for.
+    """Pictures of the items, one per item, encoded only when asked for.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class Images:
 
 
 class Texts:
-    """Texts of the items, one an item, cut where they are long.
+    """Texts of the items, one per item, cut where they are long.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class Texts:
         if text is None:
             return None
         if not isinstance(text, str):
-            raise ValueError(f"`texts` must hold strings, got {text!r} in row {row}.")
+            raise InputError("texts", "must hold strings", value=repr(text), where=f"in row {row}")
         return {"text": text[:MAX_CHARACTERS], "n_cut": max(len(text) - MAX_CHARACTERS, 0)}
 
 
@@ -87,25 +88,26 @@ def check_rows(values: Any, name: str, n_items: int) -> Any:
     # a pandas Series counts by its labels
     rows = values.to_numpy() if hasattr(values, "to_numpy") else values
     if isinstance(rows, str | bytes) or not hasattr(rows, "__getitem__") or len(rows) != n_items:
-        size = len(rows) if hasattr(rows, "__len__") else "no length"
-        raise ValueError(
-            f"`{name}` must be a sequence with an entry for each of {n_items} items, got {size}."
-        )
+        size = str(len(rows)) if hasattr(rows, "__len__") else "no length"
+        rule = f"must be a sequence with an entry for each of {n_items} items"
+        raise InputError(name, rule, value=size)
     return rows
 
 
 def _check_pixels(pixels: NDArray[Any], name: str) -> NDArray[np.uint8]:
     shape_fits = pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))
     if pixels.dtype != np.uint8 or not shape_fits or not pixels.size:
-        raise ValueError(
-            f"`{name}` must be uint8 arrays of shape (height, width) or (height, width, 3 or 4), got {pixels.dtype} "
-            f"of shape {pixels.shape}. Scale the values to 0 to 255 first."
+        raise InputError(
+            name,
+            "must be uint8 arrays of shape (height, width) or (height, width, 3 or 4)",
+            value=f"{pixels.dtype} of shape {pixels.shape}",
+            remedy="Scale the values to 0 to 255 first.",
         )
     return pixels
 
 
 def _open(image: Any, name: str) -> Any:
-    """Return a picture from an array, a file or its bytes, in grey, colour or colour with transparency."""
+    """Return a picture from an array, a file or its bytes; transparency is kept."""
     try:
         from PIL import Image as Pillow
         from PIL import ImageOps
@@ -115,13 +117,11 @@ def _open(image: Any, name: str) -> Any:
     if isinstance(image, np.ndarray):
         return Pillow.fromarray(np.ascontiguousarray(_check_pixels(image, name)))
     if not isinstance(image, str | bytes | os.PathLike):
-        raise ValueError(f"`{name}` must be a path, bytes or an array, got {type(image).__name__}.")
+        raise InputError(name, "must be a path, bytes or an array", value=type(image).__name__)
     try:
         with Pillow.open(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
-            upright = ImageOps.exif_transpose(opened)
-            return upright.convert(
-                "RGBA" if "transparency" in opened.info or "A" in opened.getbands() else "RGB"
-            )
+            transparent = "transparency" in opened.info or "A" in opened.getbands()
+            return ImageOps.exif_transpose(opened).convert("RGBA" if transparent else "RGB")
     except (OSError, ValueError, Pillow.DecompressionBombError) as error:
         what = f"{len(image)} bytes" if isinstance(image, bytes) else repr(os.fspath(image))
-        raise ValueError(f"`{name}` must be a readable picture, got {what}: {error}") from error
+        raise InputError(name, "must be a readable picture", value=f"{what}: {error}") from error

@@ -13,6 +13,7 @@ from hocal.report.schema import Summary
 
 __all__ = ["render_page"]
 
+SMALLEST_SCALE = 1e-6  # nats: what fills a bar where everything is 0
 _TEMPLATES = ("page.html.j2", "macros.html.j2")
 
 
@@ -57,19 +58,25 @@ def _read(name: str) -> str:
 
 
 def _policy(styles: str, script: str) -> str:
-    """Return a content security policy that allows the page's own styles and script and no address at all."""
-    return (
-        f"default-src 'none'; img-src data:; style-src {_digest(styles)}; script-src {_digest(script)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    """Return a content security policy: the page's own styles and script, and no address at all."""
+    rules = [
+        "default-src 'none'",
+        "img-src data:",
+        f"style-src {_digest(styles)}",
+        f"script-src {_digest(script)}",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(rules)
 
 
 def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _without_pictures(summary: Summary) -> Summary:
-    """Return the summary for the page's own copy of the numbers, which need not hold the pictures twice."""
+    """Return what the page keeps as its numbers, which need not hold the pictures twice."""
     galleries = [
         gallery | {"cards": [card | {"image": None} for card in gallery["cards"]]}
         for gallery in summary["galleries"]
@@ -80,4 +87,4 @@ def _without_pictures(summary: Summary) -> Summary:
 def _largest_part(summary: Summary) -> float:
     """Return the value that fills a bar, the same in the whole page."""
     parts = summary["parts"]
-    return max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"], 1e-6)
+    return max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"], SMALLEST_SCALE)

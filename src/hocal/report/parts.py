@@ -7,43 +7,39 @@ import math
 import numpy as np
 
 from hocal._base.typing import Array, Index, IntArray
-from hocal.report.schema import Distribution, MapPoint, Parts
+from hocal.report.schema import Distribution, MapPoint, Parts, Step
 from hocal.report.study import Study, number
 
 __all__ = ["describe_parts"]
 
 MAX_POINTS = 250  # cells drawn one by one; more are gathered in squares
 N_SQUARES = 40  # along each axis of the map
-N_BINS = 24  # of the histograms
+MAX_STEPS = 500  # of a staircase; its drawing is 320 pixels high
+SMALLEST_TOP = 1e-6  # nats: the end of an axis along which everything is 0
 
 
 def describe_parts(study: Study) -> Parts:
-    """Return the parts of the uncertainty, as means, spreads, histograms and a map."""
+    """Return the parts of the uncertainty, as means, spreads, staircases and a map."""
     used = study.used
-    n_items = study.n_items[used]
-    aleatoric = study.aleatoric[used]
-    epistemic = study.epistemic[used]
-    predictive = _spread(study.predictive[used], n_items)
-    top = max(float(aleatoric.max()), float(epistemic.max()), 1e-6)
-    edges = np.linspace(0, top, N_BINS + 1)
-    histograms = [
-        np.histogram(values, edges, weights=n_items)[0].astype(int)
-        for values in (aleatoric, epistemic)
-    ]
-    spread = _spread(epistemic, n_items)
+    n_items = study.facts.n_items[used]
+    aleatoric = study.facts.parts.aleatoric[used]
+    epistemic = study.facts.parts.epistemic[used]
+    predictive_spread = _spread(study.facts.parts.predictive[used], n_items)
+    epistemic_spread = _spread(epistemic, n_items)
     return {
-        "predictive": predictive,
+        "predictive": predictive_spread,
         "aleatoric": _spread(aleatoric, n_items),
-        "epistemic": spread,
-        "epistemic_share": number(spread["mean"] / predictive["mean"])
-        if predictive["mean"] > 0
-        else None,
+        "epistemic": epistemic_spread,
+        "epistemic_share": _ratio(epistemic_spread["mean"], predictive_spread["mean"]),
         "maximum": number(math.log(len(study.classes))),
-        "edges": [number(edge) for edge in edges],
-        "aleatoric_histogram": histograms[0].tolist(),
-        "epistemic_histogram": histograms[1].tolist(),
-        "map": _map(study, used) if len(used) <= MAX_POINTS else _squares(study, used, top),
+        "aleatoric_steps": _steps(aleatoric, n_items),
+        "epistemic_steps": _steps(epistemic, n_items),
+        "map": _map(study, used) if len(used) <= MAX_POINTS else _squares(study, used),
     }
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return number(part / whole) if whole > 0 else None
 
 
 def _spread(values: Array, n_items: IntArray) -> Distribution:
@@ -57,40 +53,64 @@ def _spread(values: Array, n_items: IntArray) -> Distribution:
     }
 
 
+def _steps(values: Array, n_items: IntArray) -> list[Step]:
+    """Return each value that occurs with the share of items that have at least as much, rising.
+
+    Of more values than a drawing can show some are left out; those that stay keep their exact
+    share.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    n_there = np.bincount(place, n_items)
+    n_above = np.cumsum(n_there[::-1])[::-1]
+    shares = n_above / n_above[0]
+    n_kept = min(len(distinct), MAX_STEPS)
+    kept = np.linspace(0, len(distinct) - 1, n_kept).round().astype(int)
+    return [(number(distinct[i]), number(shares[i])) for i in kept]
+
+
 def _map(study: Study, used: Index) -> list[MapPoint]:
     """Return a point for each cell, the largest first so that small ones are drawn on top."""
-    largest_first = used[np.argsort(-study.n_items[used], kind="stable")]
+    facts = study.facts
+    largest_first = used[np.argsort(-facts.n_items[used], kind="stable")]
     return [
         {
-            "name": study.name(cell),
+            "name": facts.names[cell],
             "n_cells": 1,
-            "n_items": int(study.n_items[cell]),
-            "aleatoric": number(study.aleatoric[cell]),
-            "epistemic": number(study.epistemic[cell]),
-            "standing": study.standing(cell),
+            "n_items": int(facts.n_items[cell]),
+            "aleatoric": number(facts.parts.aleatoric[cell]),
+            "epistemic": number(facts.parts.epistemic[cell]),
+            "standing": facts.standing(cell),
         }
         for cell in largest_first
     ]
 
 
-def _squares(study: Study, used: Index, top: float) -> list[MapPoint]:
+def _squares(study: Study, used: Index) -> list[MapPoint]:
     """Return a point for each square of the map that holds cells: the mean of their items."""
-    across, up = (
-        np.minimum((values[used] / top * N_SQUARES).astype(int), N_SQUARES - 1)
-        for values in (study.aleatoric, study.epistemic)
+    aleatoric = study.facts.parts.aleatoric[used]
+    epistemic = study.facts.parts.epistemic[used]
+    top = max(float(aleatoric.max()), float(epistemic.max()), SMALLEST_TOP)
+    _, square = np.unique(
+        _slot(aleatoric, top) * N_SQUARES + _slot(epistemic, top), return_inverse=True
     )
-    _, square = np.unique(across * N_SQUARES + up, return_inverse=True)
     points = [_gather(study, used[square == i]) for i in range(int(square.max()) + 1)]
     return sorted(points, key=lambda point: -point["n_items"])
 
 
+def _slot(values: Array, top: float) -> IntArray:
+    """Return the number of the square along an axis from 0 to `top`."""
+    slots = (values / top * N_SQUARES).astype(np.int64)
+    return np.asarray(np.minimum(slots, N_SQUARES - 1))
+
+
 def _gather(study: Study, cells: Index) -> MapPoint:
-    n_items = study.n_items[cells]
+    facts = study.facts
+    n_items = facts.n_items[cells]
     return {
-        "name": study.name(cells[0]) if len(cells) == 1 else f"{len(cells)} cells",
+        "name": facts.names[cells[0]] if len(cells) == 1 else f"{len(cells)} cells",
         "n_cells": len(cells),
         "n_items": int(n_items.sum()),
-        "aleatoric": number(np.average(study.aleatoric[cells], weights=n_items)),
-        "epistemic": number(np.average(study.epistemic[cells], weights=n_items)),
-        "standing": study.standing(cells[n_items.argmax()]),
+        "aleatoric": number(np.average(facts.parts.aleatoric[cells], weights=n_items)),
+        "epistemic": number(np.average(facts.parts.epistemic[cells], weights=n_items)),
+        "standing": facts.standing(int(cells[n_items.argmax()])),
     }

@@ -1,4 +1,4 @@
-"""What more labels would bring: narrower certificates of the largest cells, and how to spend a new budget."""
+"""What more labels would bring: narrower certificates, and how to spend a new budget."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from hocal._base.typing import Index
 from hocal.decisions.budget import plan_budget
 from hocal.decisions.planning import interval_width
-from hocal.report.schema import Planning, WidthRow
+from hocal.report.schema import BudgetRow, Planning, WidthRow
 from hocal.report.study import Study, number
 
 __all__ = ["describe_planning"]
 
-N_CELLS = 5
+N_CELLS = 5  # a forecast takes a good part of a second for each
 MAX_BUDGET = 10_000  # labels of the simulated study: seconds
-SIZES = (2, 3, 5, 10)  # labels an item that are tried
-N_SIMULATIONS = 3
+SIZES = (2, 3, 5, 10)  # labels per item that are tried
+N_SIMULATIONS = 3  # the fewest that show a spread in seconds
 
 
 def describe_planning(study: Study, random_state: Any) -> Planning:
-    """Foretell what more labels would bring to the cells with most items, and how best to spend a budget."""
-    certified = np.where(study.certificate.n_items > 0, study.n_items, 0)
-    largest = np.argsort(-certified, kind="stable")[:N_CELLS]
-    budget = min(int(study.calibrator.statistics_.n_labels.sum()), MAX_BUDGET)
+    """Forecast what more labels would bring to the largest cells, and how to spend a budget."""
+    budget = min(int(study.facts.calibration_labels.sum()), MAX_BUDGET)
     sizes = [size for size in SIZES if size <= budget]
     plan = plan_budget(
         study.calibrator,
@@ -32,30 +31,39 @@ def describe_planning(study: Study, random_state: Any) -> Planning:
         n_simulations=N_SIMULATIONS,
         random_state=random_state,
     )
+    splits: list[BudgetRow] = [
+        {
+            "k": row.k,
+            "n_items": row.n_items,
+            "error": number(row.error),
+            "standard_error": number(row.standard_error),
+        }
+        for row in plan.rows
+    ]
     return {
-        "widths": [_widths(study, int(cell)) for cell in largest if certified[cell]],
+        "widths": [_widths(study, int(cell)) for cell in _largest_certified(study)],
         "budget": budget,
-        "splits": [
-            {
-                "k": row.k,
-                "n_items": row.n_items,
-                "error": number(row.error),
-                "standard_error": number(row.standard_error),
-            }
-            for row in plan.rows
-        ],
+        "splits": splits,
         "best_k": plan.best.k,
     }
 
 
+def _largest_certified(study: Study) -> Index:
+    """Return the cells with most items of the report among those with calibration items."""
+    facts = study.facts
+    certified = np.where(facts.calibration_items > 0, facts.n_items, 0)
+    largest = np.argsort(-certified, kind="stable")[:N_CELLS]
+    return largest[certified[largest] > 0]
+
+
 def _widths(study: Study, cell: int) -> WidthRow:
-    n_items = int(study.certificate.n_items[cell])
-    k = round(study.calibrator.statistics_.n_labels[cell] / n_items)
-    lower, upper = study.certificate.interval("aleatoric")
-    now = float(upper[cell] - lower[cell])
+    facts = study.facts
+    n_items = int(facts.calibration_items[cell])
+    k = round(facts.calibration_labels[cell] / n_items)
+    now = float(facts.aleatoric_limits.upper[cell] - facts.aleatoric_limits.lower[cell])
     mixture = study.calibrator.cell_mixtures_[[cell]]
 
-    def foretold(n_items: int, k: int) -> float:
+    def forecast(n_items: int, k: int) -> float:
         # More labels never widen a certificate; the forecast is of a typical sample, and this one
         # may be lucky.
         width = interval_width(
@@ -64,11 +72,11 @@ def _widths(study: Study, cell: int) -> WidthRow:
         return number(min(width, now))
 
     return {
-        "name": study.name(cell),
+        "name": facts.names[cell],
         "n_items": n_items,
         "k": k,
         "now": number(now),
-        "twice_items": foretold(2 * n_items, k),
-        "four_times_items": foretold(4 * n_items, k),
-        "twice_labels": foretold(n_items, 2 * k),
+        "twice_items": forecast(2 * n_items, k),
+        "four_times_items": forecast(4 * n_items, k),
+        "twice_labels": forecast(n_items, 2 * k),
     }

@@ -7,11 +7,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
 from hocal.report.markdown import render_markdown
 from hocal.report.page import render_page
 from hocal.report.schema import Summary
 from hocal.report.summary import FORMAT
+from hocal.report.words import counted
 
 __all__ = ["Report", "format_of"]
 
@@ -28,7 +30,7 @@ def format_of(path: Path) -> str:
     """Return the format that a file name ends with: "html", "markdown" or "json"."""
     form = _FORMATS.get(path.suffix.lower())
     if form is None:
-        raise ValueError(f"`path` must end with .html, .md or .json, got {str(path)!r}.")
+        raise InputError("path", "must end with .html, .md or .json", value=repr(str(path)))
     return form
 
 
@@ -47,7 +49,8 @@ class Report:
     >>> from hocal.datasets import make_mixture_world
     >>> from hocal.report import Report, summarise
     >>> world = make_mixture_world(600, 3, random_state=0)
-    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, world.draw(3, random_state=1))
+    >>> counts = world.draw(3, random_state=1)
+    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions, counts)
     >>> report = Report(summarise(calibrator, world.predictions, title="Cats", planning=False))
     >>> report.markdown().splitlines()[0]
     '# Cats'
@@ -56,19 +59,17 @@ class Report:
     summary: Summary
 
     def __post_init__(self) -> None:
-        if not isinstance(self.summary, dict) or self.summary.get("format") != FORMAT:
-            got = (
-                self.summary.get("format")
-                if isinstance(self.summary, dict)
-                else type(self.summary).__name__
-            )
-            raise ValueError(
-                f"`summary` must be of format {FORMAT!r}, got {got!r}. Make it with summarise()."
-            )
+        is_dict = isinstance(self.summary, dict)
+        found = self.summary.get("format") if is_dict else type(self.summary).__name__
+        if found != FORMAT:
+            rule = f"must be of format {FORMAT!r}"
+            raise InputError("summary", rule, value=repr(found), remedy="Make it with summarise().")
 
     def __repr__(self) -> str:
         data = self.summary["data"]
-        return f"Report({self.summary['title']!r}, {data['n_items']} items, {data['n_cells_used']} cells)"
+        items = counted(data["n_items"], "item")
+        cells = counted(data["n_cells_used"], "cell")
+        return f"Report({self.summary['title']!r}, {items}, {cells})"
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
@@ -82,7 +83,7 @@ class Report:
         return render_markdown(self.summary)
 
     def html(self) -> str:
-        """Return a page that works from a file without a network; needs jinja2 (``pip install "hocal[app]"``)."""
+        """Return a page that works from a file without a network; needs the extra ``app``."""
         return render_page(self.summary)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

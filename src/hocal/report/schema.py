@@ -1,10 +1,11 @@
-"""The summary behind a report: one typed dict of plain values, which every output format renders."""
+"""The summary behind a report: a typed dict of plain values, which every format renders."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
 __all__ = [
+    "BudgetRow",
     "Calibration",
     "Card",
     "CellRow",
@@ -22,6 +23,7 @@ __all__ = [
     "Parts",
     "Planning",
     "Standing",
+    "Step",
     "Summary",
     "Text",
     "Trust",
@@ -30,6 +32,7 @@ __all__ = [
 
 Standing = Literal["aleatoric", "epistemic"]
 Interval = list[float]
+Step = tuple[float, float]  #: a value, and the share of items that have at least as much
 
 
 class Data(TypedDict):
@@ -79,9 +82,8 @@ class Parts(TypedDict):
     epistemic: Distribution
     epistemic_share: float | None  #: of the predictive mean; None where that is 0
     maximum: float  #: the largest possible value, log n_classes
-    edges: list[float]  #: of the bins of the histograms below
-    aleatoric_histogram: list[int]  #: items in each bin
-    epistemic_histogram: list[int]
+    aleatoric_steps: list[Step]  #: how many items have how much, rising
+    epistemic_steps: list[Step]
     map: list[MapPoint]
 
 
@@ -185,7 +187,7 @@ class CellRow(TypedDict):
 
 
 class Leaders(TypedDict):
-    """The cells to act on: of those with labels of their own and not too few items, the most uncertain.
+    """The cells to act on: the most uncertain of those with own labels and not too few items.
 
     Cells about which the labels prove nothing come last.
     """
@@ -251,9 +253,9 @@ class WidthRow(TypedDict):
     n_items: int  #: calibration items now
     k: int  #: labels of an item now, on average, rounded
     now: float  #: certified width
-    twice_items: float  #: foretold for twice the items
+    twice_items: float  #: forecast for twice the items
     four_times_items: float
-    twice_labels: float  #: foretold for the same items with twice the labels
+    twice_labels: float  #: forecast for the same items with twice the labels
 
 
 class BudgetRow(TypedDict):

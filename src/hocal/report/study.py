@@ -1,4 +1,4 @@
-"""What a summary is computed from: predictions in their cells, and what the calibrator says about each cell."""
+"""What a summary is computed from: the items in their cells, and the facts about each cell."""
 
 from __future__ import annotations
 
@@ -7,39 +7,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hocal._base.typing import Array, Counts, Index, IntArray, Mask
+from hocal._base.errors import InputError
+from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_counts, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
-from hocal.cells.protocol import Partition
 from hocal.guarantees.certificates import Certificate
-from hocal.report.schema import Standing
-from hocal.uncertainty.decomposition import decompose
+from hocal.report.cell_facts import CellFacts
 
-__all__ = ["Study", "describe_cell", "number"]
+__all__ = ["Study", "number"]
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Predictions in their cells, with the uncertainty of each cell; items of a cell share it."""
+    """Items with their predictions, labels and cells, and the facts about the cells."""
 
     calibrator: SnapshotCalibrator
     certificate: Certificate
     classes: tuple[str, ...]
     probabilities: Array  #: (n_items, n_classes)
-    cells: Index  #: (n_items,)
-    given_cells: Index | None  #: the same where the user gave them
+    cells: Index  #: (n_items,) the cell of each item
+    has_own_cells: bool  #: whether the cells came with the data, as for a PrecomputedPartition
     counts: Counts | None  #: held-out labels, rows may be empty
-    n_items: IntArray  #: (n_cells,)
-    predictive: Array  #: (n_cells,) nats
-    aleatoric: Array
-    epistemic: Array
-    disagreement: Array  #: (n_cells,) chance that two people give an item different labels
-    stands_out: NDArray[
-        np.bool_
-    ]  #: (n_cells,) whether a cell stands out as epistemic more than as aleatoric
+    facts: CellFacts
 
     @classmethod
     def of(
@@ -52,36 +44,31 @@ class Study:
         confidence: float,
     ) -> Study:
         """Validate what the user gave and look at every cell once."""
-        inner, p, names = _predictions(calibrator, data)
-        p, where = inner.locate(p, cells)
-        labels = (
-            None if counts is None else check_counts(counts, n_classes=p.shape[1], minimum_total=0)
-        )
-        if labels is not None:
-            check_same_length(p, labels, ("probabilities", "counts"))
-        mixtures = inner.cell_mixtures_
+        inner, probabilities, known_classes = _predictions(calibrator, data)
+        p, where = inner.locate(probabilities, cells=cells)
+        labels = _check_labels(counts, p)
+        names = _class_names(known_classes if classes is None else classes, p.shape[1])
+        certificate = calibrator.certify(confidence)
         n_items = np.bincount(where, minlength=inner.statistics_.n_cells)
-        parts = decompose(mixtures, panel_size=inner.panel_size)
         return cls(
-            inner,
-            calibrator.certify(confidence),
-            _class_names(names if classes is None else classes, p.shape[1]),
-            p,
-            where,
-            None if cells is None else where,
-            labels,
-            n_items,
-            parts.predictive,
-            parts.aleatoric,
-            parts.epistemic,
-            decompose(mixtures, "brier").aleatoric,
-            _ranks_higher(parts.epistemic, parts.aleatoric, n_items),
+            calibrator=inner,
+            certificate=certificate,
+            classes=names,
+            probabilities=p,
+            cells=where,
+            has_own_cells=cells is not None,
+            counts=labels,
+            facts=CellFacts.of(inner, certificate, names, n_items),
         )
 
     @property
     def used(self) -> Index:
         """The cells that hold an item of the report."""
-        return np.flatnonzero(self.n_items)
+        return np.flatnonzero(self.facts.n_items)
+
+    def own_cells(self, rows: Index) -> Index | None:
+        """Return the cells of some items where they came with the data, else None."""
+        return self.cells[rows] if self.has_own_cells else None
 
     def labels(self, rows: Index) -> IntArray:
         """Return the held-out labels of some items, dense; zeros where none were given."""
@@ -89,14 +76,6 @@ class Study:
             return np.zeros((len(rows), len(self.classes)), dtype=np.int64)
         part = self.counts[rows]
         return part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
-
-    def standing(self, cell: Any) -> Standing:
-        """Return the kind of uncertainty in which a cell stands out more."""
-        return "epistemic" if self.stands_out[cell] else "aleatoric"
-
-    def name(self, cell: Any) -> str:
-        """Say in words which predictions a cell holds."""
-        return describe_cell(self.calibrator.partition_, self.classes, int(cell))
 
 
 def number(value: Any) -> float:
@@ -107,41 +86,33 @@ def number(value: Any) -> float:
 def _predictions(
     calibrator: Any, data: Any
 ) -> tuple[SnapshotCalibrator, Any, Sequence[Any] | None]:
-    """Return the calibrator, the predictions and the class names behind a calibrator or a classifier."""
+    """Return the calibrator, the predictions and the class names of a calibrator or classifier."""
     if isinstance(calibrator, HigherOrderCalibratedClassifier):
-        p = calibrator.base_proba(data)
-        return calibrator.calibrator_, p, list(calibrator.classes_)
+        probabilities = calibrator.base_proba(data)
+        return calibrator.calibrator_, probabilities, list(calibrator.classes_)
     if not isinstance(calibrator, SnapshotCalibrator):
-        raise ValueError(
-            f"`calibrator` must be a SnapshotCalibrator or a HigherOrderCalibratedClassifier, got {calibrator!r}."
-        )
+        rule = "must be a SnapshotCalibrator or a HigherOrderCalibratedClassifier"
+        raise InputError("calibrator", rule, value=repr(calibrator))
     return calibrator, data, None
 
 
+def _check_labels(counts: Any, probabilities: Array) -> Counts | None:
+    """Return checked labels, none for some items or for all of them."""
+    if counts is None:
+        return None
+    labels = check_counts(counts, n_classes=probabilities.shape[1], minimum_total=0)
+    check_same_length(probabilities, labels, ("probabilities", "counts"))
+    return labels
+
+
 def _class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
-    if classes is not None and not isinstance(classes, Iterable):
-        raise ValueError(f"`classes` must hold {n_classes} different names, got {classes!r}.")
-    names = tuple(map(str, range(n_classes) if classes is None else classes))
-    if len(names) != n_classes or len(set(names)) != n_classes:
-        raise ValueError(
-            f"`classes` must hold {n_classes} different names, got {len(set(names))} in {len(names)}."
-        )
+    rule = f"must hold {n_classes} different names"
+    if classes is None:
+        return tuple(map(str, range(n_classes)))
+    if not isinstance(classes, Iterable):
+        raise InputError("classes", rule, value=repr(classes))
+    names = tuple(map(str, classes))
+    n_different = len(set(names))
+    if len(names) != n_classes or n_different != n_classes:
+        raise InputError("classes", rule, value=f"{n_different} in {len(names)}")
     return names
-
-
-def _ranks_higher(first: Array, second: Array, n_items: IntArray) -> Mask:
-    """Tell which cells lie higher by the first number than by the second, compared with all items."""
-    ahead = _share_below(first, n_items) - _share_below(second, n_items)
-    return np.where(ahead == 0, first > second, ahead > 0)
-
-
-def _share_below(values: Array, n_items: IntArray) -> Array:
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(n_items[order]) - n_items[order]
-    first = np.searchsorted(values[order], values)  # equal values share a place
-    return np.asarray(below[first] / n_items.sum())
-
-
-def describe_cell(partition: Partition, classes: Sequence[str], cell: int) -> str:
-    """Say in words which predictions a cell holds; `Partition.cell_names` does it for all cells at once."""
-    return partition.describe(cell, classes)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 import hocal
 from hocal._base.validation import check_integer, check_random_state
-from hocal.report.cells import describe_cells, describe_confusions, describe_leaders
+from hocal.report.cells import describe_cells, describe_confusions
 from hocal.report.items import describe_galleries, describe_items
 from hocal.report.media import Images, Texts, check_rows
 from hocal.report.parts import describe_parts
@@ -42,7 +42,7 @@ def summarise(
     planning: bool = True,
     random_state: Any = 0,
 ) -> Summary:
-    """Summarise what a model's uncertainty is made of, how far to trust the numbers, and where to act.
+    """Say what a model's uncertainty is made of, how far to trust the numbers, and where to act.
 
     Items of one cell share their uncertainty, so work and memory grow with the number of cells;
     from a million items the summary takes those that stand out. It holds plain values only and can
@@ -82,7 +82,7 @@ def summarise(
     n_gallery : int, default=24
         Items in each of the two galleries.
     planning : bool, default=True
-        Whether to foretell what more labels would bring, which takes seconds.
+        Whether to forecast what more labels would bring, which takes seconds.
     random_state : int, Generator or None
         For the items measured, the noise floor and the simulated budget.
 
@@ -97,8 +97,10 @@ def summarise(
     >>> from hocal.datasets import make_mixture_world
     >>> from hocal.report import summarise
     >>> world = make_mixture_world(600, 3, random_state=0)
-    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions[:300], world.draw(3, random_state=1)[:300])
-    >>> summary = summarise(calibrator, world.predictions[300:], classes=["cat", "dog", "fox"], planning=False)
+    >>> counts = world.draw(3, random_state=1)
+    >>> calibrator = hocal.SnapshotCalibrator().fit(world.predictions[:300], counts[:300])
+    >>> classes = ["cat", "dog", "fox"]
+    >>> summary = summarise(calibrator, world.predictions[300:], classes=classes, planning=False)
     >>> parts = summary["parts"]
     >>> whole = parts["aleatoric"]["mean"] + parts["epistemic"]["mean"]
     >>> bool(abs(parts["predictive"]["mean"] - whole) < 1e-5)
@@ -109,10 +111,11 @@ def summarise(
     generator = check_random_state(random_state)
     names = check_rows(items, "items", n_items)
     pictures = Images(images, n_items)
-    words = Texts(texts, n_items)
-    measurement = measure(study, k, generator)
+    excerpts = Texts(texts, n_items)
     listed = check_integer(n_listed, "n_listed", minimum=0)
     shown = check_integer(n_gallery, "n_gallery", minimum=0)
+    measurement = measure(study, k, generator)
+    described, leaders = describe_cells(study, measurement)
     return {
         "format": FORMAT,
         "hocal": hocal.__version__,
@@ -121,11 +124,11 @@ def summarise(
         "data": _data(study),
         "parts": describe_parts(study),
         "trust": trust(study, measurement, check),
-        "cells": describe_cells(study, measurement),
-        "leaders": describe_leaders(study, measurement),
+        "cells": described,
+        "leaders": leaders,
         "confusions": describe_confusions(study),
         "items": describe_items(study, names, listed),
-        "galleries": describe_galleries(study, names, shown, pictures, words),
+        "galleries": describe_galleries(study, names, shown, pictures, excerpts),
         "planning": describe_planning(study, generator) if planning else None,
     }
 

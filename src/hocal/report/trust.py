@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
-from hocal._base.validation import check_integer, check_random_state, label_totals
+from hocal._base.validation import check_integer, label_totals
 from hocal.calibration.evaluation import aleatoric_error
-from hocal.report.schema import Calibration, CertificatePart, Check, Trust
+from hocal.report.schema import Calibration, CertificatePart, Check, CheckFinding, Trust
 from hocal.report.study import Study, number
-from hocal.uncertainty.decomposition import decompose
 
 __all__ = ["Measurement", "measure", "trust"]
 
@@ -32,144 +33,167 @@ class Measurement(NamedTuple):
     disagreement: Array
 
 
-def measure(study: Study, k: int | None, random_state: Any) -> Measurement | None:
+class _HeldOut(NamedTuple):
+    """The items that are measured."""
+
+    rows: Index
+    cells: Index
+    counts: IntArray
+    n_available: int  #: items with enough labels, measured or not
+    k: int  #: labels in a snapshot
+
+
+def measure(study: Study, k: int | None, generator: np.random.Generator) -> Measurement | None:
     """Compare the predictions with the held-out labels; None where no item has enough of them."""
-    if study.counts is None:
+    held_out = _choose(study, k, generator)
+    if held_out is None:
         return None
-    totals = label_totals(study.counts)
-    generator = check_random_state(random_state)
-    size = _snapshot_size(study, k, int(totals.max()))
-    available = np.flatnonzero(totals >= size)
-    if not len(available):
-        return None
-    n_chosen = min(len(available), MAX_MEASURED)
-    chosen = (
-        available
-        if n_chosen == len(available)
-        else np.sort(generator.choice(available, n_chosen, replace=False))
-    )
-    counts = study.labels(chosen)
-    cells = study.cells[chosen]
-    given = None if study.given_cells is None else cells
     found = study.calibrator.calibration_error(
-        study.probabilities[chosen], counts, k=size, cells=given, random_state=generator
+        study.probabilities[held_out.rows],
+        held_out.counts,
+        k=held_out.k,
+        cells=study.own_cells(held_out.rows),
+        random_state=generator,
     )
-    observed, n_pairs = _disagreement(counts, cells, len(study.n_items))
+    observed, n_pairs = _disagreement(held_out, len(study.facts.n_items))
     overall: Calibration = {
-        "n_items": len(chosen),
-        "n_available": len(available),
-        "k": size,
+        "n_items": len(held_out.rows),
+        "n_available": held_out.n_available,
+        "k": held_out.k,
         "mean": number(found.mean),
         "worst": number(found.max),
         "noise_floor": number(found.noise_floor),
         "excess": number(found.debiased),
         "p_value": number(found.p_value),
-        "predicted_disagreement": _average(study.disagreement, n_pairs),
+        "predicted_disagreement": _average(study.facts.disagreement, n_pairs),
         "observed_disagreement": _average(observed, n_pairs),
-        "aleatoric_error": _aleatoric_error(study, counts, cells),
-        "median_labels": float(np.median(totals[chosen])),
+        "aleatoric_error": _aleatoric_error(study, held_out),
+        "median_labels": float(np.median(held_out.counts.sum(axis=1))),
     }
     return Measurement(
         overall, found.per_cell, found.noise_floor_per_cell, found.p_value_per_cell, observed
     )
 
 
+def _choose(study: Study, k: int | None, generator: np.random.Generator) -> _HeldOut | None:
+    """Return the items to measure, at random where there are many; None where there are none."""
+    if study.counts is None:
+        return None
+    totals = label_totals(study.counts)
+    size = _snapshot_size(study, k, int(totals.max()))
+    available = np.flatnonzero(totals >= size)
+    if not len(available):
+        return None
+    rows = available
+    if len(available) > MAX_MEASURED:
+        rows = np.sort(generator.choice(available, MAX_MEASURED, replace=False))
+    return _HeldOut(rows, study.cells[rows], study.labels(rows), len(available), size)
+
+
 def trust(study: Study, measurement: Measurement | None, check: Any) -> Trust:
     """Return what speaks for and against the numbers."""
-    borrowed = study.calibrator.source_[study.used] != "cell"
+    used = study.used
+    borrowed = used[study.facts.source[used] != "cell"]
     return {
         "calibration": None if measurement is None else measurement.overall,
         "certificate": _certificate(study),
-        "borrowed_cells": int(borrowed.sum()),
-        "borrowed_items": int(study.n_items[study.used][borrowed].sum()),
+        "borrowed_cells": len(borrowed),
+        "borrowed_items": int(study.facts.n_items[borrowed].sum()),
         "check": None if check is None else _check(check),
     }
 
 
 def _check(check: Any) -> Check:
-    """Return the findings of an AnnotationCheck, or of the dict it becomes; the annotators one by one stay out."""
+    """Return the findings of an AnnotationCheck or of its dict; single annotators stay out."""
     content = check.as_dict() if hasattr(check, "as_dict") else check
     try:
         return {
             "n_judgements": content["n_judgements"],
             "n_items": content["n_items"],
             "n_annotators": content["n_annotators"],
-            "findings": [
-                {name: str(finding[name]) for name in ("topic", "severity", "message", "action")}  # type: ignore[misc]
-                for finding in content["findings"]
-            ],
+            "findings": [_check_finding(finding) for finding in content["findings"]],
         }
     except (KeyError, TypeError) as error:
         lack = f" without {error}" if isinstance(error, KeyError) else ""
-        raise ValueError(
-            "`check` must be an AnnotationCheck or its as_dict(), which `hocal check --json` prints, "
-            f"got {type(check).__name__}{lack}."
+        raise InputError(
+            "check",
+            "must be an AnnotationCheck or its as_dict(), which `hocal check --json` prints",
+            value=f"{type(check).__name__}{lack}",
         ) from error
 
 
+def _check_finding(finding: Any) -> CheckFinding:
+    return {
+        "topic": str(finding["topic"]),
+        "severity": str(finding["severity"]),
+        "message": str(finding["message"]),
+        "action": str(finding["action"]),
+    }
+
+
 def _snapshot_size(study: Study, k: int | None, most: int) -> int:
-    """Return the labels in a snapshot: pairs, if some item has two; that of the fit, if it predicts snapshots."""
+    """Return the labels in a snapshot: pairs if some item has two, or what the fit predicts."""
     if study.calibrator.method == "empirical":
         fitted: int = study.calibrator.diagnostics_["k"]
-        size = (
-            fitted
-            if k is None
-            else check_integer(k, "k", minimum=fitted, maximum=fitted, why="It is that of fit.")
-        )
+        if k is None:
+            return fitted
+        size = check_integer(k, "k", minimum=fitted, maximum=fitted, why="It is that of fit.")
+    elif k is None:
+        return 2 if most >= 2 else 1
     else:
-        size = (2 if most >= 2 else 1) if k is None else check_integer(k, "k", minimum=1)
-    if k is not None and k > most:
-        raise ValueError(
-            f"`k` must be at most {most}, the most held-out labels of an item, got {k}."
-        )
+        size = check_integer(k, "k", minimum=1)
+    if size > most:
+        rule = f"must be at most {most}, the most held-out labels of an item"
+        raise InputError("k", rule, value=k)
     return size
 
 
-def _disagreement(counts: IntArray, cells: Index, n_cells: int) -> tuple[Array, IntArray]:
-    """Return how often two labels of an item differ, cell by cell, and the items with two labels."""
-    totals = counts.sum(axis=1)
+def _disagreement(held_out: _HeldOut, n_cells: int) -> tuple[Array, IntArray]:
+    """Return how often two labels of an item differ in each cell, and its items with two labels."""
+    totals = held_out.counts.sum(axis=1)
     twice = totals >= 2
-    counts = counts[twice]
-    totals = totals[twice]
-    cells = cells[twice]
-    differ = 1 - (counts * (counts - 1)).sum(axis=1) / (totals * (totals - 1))  # unbiased, spec 3.3
+    counts = held_out.counts[twice]
+    cells = held_out.cells[twice]
+    n_pairs = totals[twice] * (totals[twice] - 1)
+    differ = 1 - (counts * (counts - 1)).sum(axis=1) / n_pairs  # unbiased
     n_items = np.bincount(cells, minlength=n_cells)
     with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
         return np.bincount(cells, differ, minlength=n_cells) / n_items, n_items
 
 
 def _average(values: Array, n_items: IntArray) -> float | None:
-    filled = n_items > 0
-    return number(np.average(values[filled], weights=n_items[filled])) if filled.any() else None
-
-
-def _aleatoric_error(study: Study, counts: IntArray, cells: Index) -> float | None:
-    if np.median(counts.sum(axis=1)) < ENOUGH_LABELS:
+    with_items = n_items > 0
+    if not with_items.any():
         return None
-    parts = decompose(
-        study.calibrator.cell_mixtures_[cells], panel_size=study.calibrator.panel_size
+    return number(np.average(values[with_items], weights=n_items[with_items]))
+
+
+def _aleatoric_error(study: Study, held_out: _HeldOut) -> float | None:
+    """Return the error of aleatoric uncertainty; None where histograms hold too few labels."""
+    if np.median(held_out.counts.sum(axis=1)) < ENOUGH_LABELS:
+        return None
+    parts = study.facts.parts
+    of_items = replace(
+        parts,
+        predictive=parts.predictive[held_out.cells],
+        aleatoric=parts.aleatoric[held_out.cells],
+        epistemic=parts.epistemic[held_out.cells],
     )
-    return number(aleatoric_error(parts, counts, cells=cells))
+    return number(aleatoric_error(of_items, held_out.counts, cells=held_out.cells))
 
 
 def _certificate(study: Study) -> CertificatePart:
+    facts = study.facts
     certificate = study.certificate
-    filled = certificate.n_items > 0
-    vacuous = certificate.vacuous("aleatoric")
-    lower, upper = certificate.interval("aleatoric")
-    weights = np.where(filled, study.n_items, 0)
-    width = (
-        float(np.average((upper - lower)[filled], weights=weights[filled]))
-        if weights.any()
-        else None
-    )
+    limits = facts.aleatoric_limits
+    certified = facts.calibration_items > 0
     return {
         "confidence": certificate.confidence,
         "simultaneous": certificate.simultaneous,
-        "n_cells": int(filled.sum()),
-        "n_vacuous": int((filled & vacuous).sum()),
-        "n_outside": int((filled & ~certificate.inside("aleatoric")).sum()),
-        "mean_width": None if width is None else number(width),
-        "informed_share": number(study.n_items[~vacuous].sum() / study.n_items.sum()),
+        "n_cells": int(certified.sum()),
+        "n_vacuous": int((certified & limits.vacuous).sum()),
+        "n_outside": int((certified & ~limits.inside).sum()),
+        "mean_width": _average(limits.upper - limits.lower, np.where(certified, facts.n_items, 0)),
+        "informed_share": number(facts.n_items[~limits.vacuous].sum() / facts.n_items.sum()),
         "assumptions": list(certificate.assumptions),
     }

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from hocal.report.schema import Calibration, CellRow, Confusion, Planning, Summary, Trust
+from hocal.report.schema import (
+    BudgetRow,
+    Calibration,
+    CellRow,
+    Confusion,
+    Planning,
+    Summary,
+    Trust,
+)
 
 __all__ = [
     "ADVICE",
@@ -14,12 +22,12 @@ __all__ = [
     "about_parts",
     "about_planning",
     "about_trust",
+    "counted",
     "fixed",
     "interval",
+    "list_labels",
     "percent",
     "remarks",
-    "said",
-    "some",
     "whole",
 ]
 
@@ -29,7 +37,11 @@ ADVICE = {
     "epistemic": "The model does not know: improve it, or add data",
     "aleatoric": "People disagree: accept it, or ask a clearer question",
 }
-SIGNIFICANT = 0.05
+SIGNIFICANT = 0.05  # p-values below count as a sign of miscalibration
+MOST = 0.6  # a part with at least this share of the uncertainty is "most of it"
+CLOSE_DISAGREEMENT = 0.02  # predicted and observed disagreement that differ by less agree
+CLOSE_SHARE = 0.1  # ... or by less than this share of what was observed
+FEW_BORROWED = 0.05  # of the items: fewer in cells without labels are no reason for caution
 BORROWED = {
     "cell": "own labels",
     "neighbours": "borrowed from its neighbours",
@@ -47,16 +59,17 @@ class Finding(NamedTuple):
 
 def fixed(value: float | None, digits: int = 3) -> str:
     """Return a number with fixed digits, or a dash."""
-    return (
-        "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
-    )  # + 0.0, so that nothing reads -0.000
+    if value is None:
+        return "-"
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0, so that nothing reads -0.000
 
 
 def percent(share: float | None) -> str:
     """Return a share as a percentage, with a digit more where it is small."""
     if share is None:
         return "-"
-    return f"{100 * share:.{0 if share >= 0.0995 or share == 0 else 1}f}%"
+    digits = 0 if share >= 0.0995 or share == 0 else 1
+    return f"{100 * share:.{digits}f}%"
 
 
 def whole(value: int) -> str:
@@ -64,12 +77,12 @@ def whole(value: int) -> str:
     return f"{value:,}"
 
 
-def some(value: int, noun: str) -> str:
+def counted(value: int, noun: str) -> str:
     """Return a number with its noun, "1 item" or "1,200 items"."""
     return f"{whole(value)} {noun}{'s' * (value != 1)}"
 
 
-def said(pairs: list[Any] | None) -> str:
+def list_labels(pairs: list[Any] | None) -> str:
     """Return classes with their labels, such as "cat (31), dog (19)"."""
     return ", ".join(f"{name} ({n})" for name, n in pairs or [])
 
@@ -80,10 +93,12 @@ def about_data(summary: Summary) -> str:
     each = whole(data["fewest_labels"])
     if data["most_labels"] > data["fewest_labels"]:
         each += f" to {whole(data['most_labels'])}"
+    items = counted(data["n_items"], "item")
+    labels = counted(data["calibration_labels"], "label")
+    calibration_items = counted(data["calibration_items"], "calibration item")
     return (
-        f"{some(data['n_items'], 'item')} in {whole(data['n_classes'])} classes. The uncertainty was learned from "
-        f"{some(data['calibration_labels'], 'label')} of {some(data['calibration_items'], 'calibration item')}, "
-        f"{each} each."
+        f"{items} in {whole(data['n_classes'])} classes. The uncertainty was learned from "
+        f"{labels} of {calibration_items}, {each} each."
     )
 
 
@@ -91,31 +106,36 @@ def about_parts(summary: Summary) -> list[str]:
     """Say what the uncertainty is made of."""
     parts = summary["parts"]
     share = parts["epistemic_share"]
-    predictive = parts["predictive"]["mean"]
     if share is None:
         return [
-            "The model is certain of every item, and so are the people who labelled items like them."
+            "The model is certain of every item, and so are the people who labelled such items."
         ]
+    predictive = parts["predictive"]
     aleatoric = parts["aleatoric"]
     epistemic = parts["epistemic"]
-    verdict = (
-        "Which is which is a guess: with one label an item, people who disagree cannot be told from a model that does "
-        "not know. A second label for some of the items would tell."
-        if summary["data"]["most_labels"] == 1
-        else "Most of it is the model not knowing: better data or a better model can remove it."
-        if share >= 0.6
-        else "Most of it is people disagreeing: no model can remove it."
-        if share <= 0.4
-        else "People disagreeing and the model not knowing weigh about the same."
+    means = (
+        f"The mean uncertainty is {fixed(predictive['mean'])} nats; the largest possible is "
+        f"{fixed(parts['maximum'], 2)}. {fixed(aleatoric['mean'])} of it is aleatoric and "
+        f"{fixed(epistemic['mean'])} epistemic, {percent(share)} of the whole."
     )
-    return [
-        f"The mean uncertainty is {fixed(predictive)} nats, of at most {fixed(parts['maximum'], 2)}. "
-        f"{fixed(aleatoric['mean'])} of it is aleatoric and {fixed(epistemic['mean'])} epistemic, "
-        f"{percent(share)} of the whole.",
-        verdict,
-        f"A tenth of the items has more than {fixed(epistemic['high'])} nats of epistemic uncertainty, and a tenth "
-        f"more than {fixed(aleatoric['high'])} of aleatoric.",
-    ]
+    tails = (
+        f"A tenth of the items have more than {fixed(epistemic['high'])} nats of epistemic "
+        f"uncertainty, and a tenth more than {fixed(aleatoric['high'])} of aleatoric."
+    )
+    return [means, _verdict(share, summary["data"]["most_labels"]), tails]
+
+
+def _verdict(epistemic_share: float, most_labels: int) -> str:
+    if most_labels == 1:
+        return (
+            "Which is which is a guess: with one label per item, people who disagree look the same "
+            "as a model that does not know. A second label for some of the items would tell."
+        )
+    if epistemic_share >= MOST:
+        return "Most of it is the model not knowing: better data or a better model can remove it."
+    if epistemic_share <= 1 - MOST:
+        return "Most of it is people disagreeing: no model can remove it."
+    return "People disagreeing and the model not knowing weigh about the same."
 
 
 def about_trust(summary: Summary) -> list[Finding]:
@@ -133,30 +153,31 @@ def about_confusions(confusions: list[Confusion]) -> str:
         return "No two labels of a calibration item differ, or no item has two."
     first = confusions[0]
     return (
-        f"When two people disagree about an item, the two labels are {first['first']} and {first['second']} in "
-        f"{percent(first['share'])} of cases."
+        "When two people disagree about an item, the two labels are "
+        f"{first['first']} and {first['second']} in {percent(first['share'])} of cases."
     )
 
 
 def about_planning(planning: Planning) -> str:
     """Say how to spend a new budget of labels."""
     best = next(row for row in planning["splits"] if row["k"] == planning["best_k"])
-    near = [
-        str(row["k"])
-        for row in planning["splits"]
-        if row is not best
-        and row["error"] - best["error"] <= 2 * (row["standard_error"] + best["standard_error"])
-    ]
-    rest = (
-        f" {' or '.join(near)} labels each do as well within the noise of the simulation."
-        if near
-        else ""
+    others = [row for row in planning["splits"] if row is not best]
+    near = [str(row["k"]) for row in others if _within_noise(row, best)]
+    items = counted(best["n_items"], "item")
+    labels = counted(best["k"], "label")
+    text = (
+        f"In a new study with {counted(planning['budget'], 'label')}, simulated in a world like "
+        f"this one, {items} with {labels} each give the smallest error of aleatoric uncertainty: "
+        f"{fixed(best['error'])} ± {fixed(best['standard_error'])} nats."
     )
-    return (
-        f"Of a new study with {whole(planning['budget'])} labels, simulated in a world like this one, "
-        f"{some(best['n_items'], 'item')} with {some(best['k'], 'label')} each give the smallest error of aleatoric "
-        f"uncertainty: {fixed(best['error'])} ± {fixed(best['standard_error'])} nats.{rest}"
-    )
+    if near:
+        text += f" {' or '.join(near)} labels each do as well within the noise of the simulation."
+    return text
+
+
+def _within_noise(row: BudgetRow, best: BudgetRow) -> bool:
+    spread = 2 * (row["standard_error"] + best["standard_error"])
+    return row["error"] - best["error"] <= spread
 
 
 def interval(ends: list[float] | None, vacuous: bool) -> str:
@@ -180,25 +201,16 @@ def remarks(row: CellRow) -> list[str]:
 
 def _measured(calibration: Calibration | None) -> Finding:
     if calibration is None:
-        text = "No held-out labels were given, or no item has enough. Pass counts of labels that were not used to fit."
+        text = (
+            "No held-out labels were given, or no item has enough. "
+            "Pass counts of labels that were not used to fit."
+        )
         return Finding("unknown", "Calibration was not measured", text)
-    few = (
-        ""
-        if calibration["n_items"] == calibration["n_available"]
-        else f" of {whole(calibration['n_available'])}"
-    )
-    what = (
-        "labels"
-        if calibration["k"] == 1
-        else "pairs"
-        if calibration["k"] == 2
-        else f"{calibration['k']}-snapshots"
-    )
     text = (
-        f"On {whole(calibration['n_items'])}{few} held-out items, predicted and observed {what} of labels are "
-        f"{fixed(calibration['mean'])} apart, where 0 is perfect and 2 the worst. Perfect predictions would be "
-        f"{fixed(calibration['noise_floor'])} apart by chance, and as far as this in {percent(calibration['p_value'])} "
-        "of cases."
+        f"On {_held_out_items(calibration)}, predicted and observed {_snapshots(calibration['k'])} "
+        f"are {fixed(calibration['mean'])} apart, where 0 is perfect and 2 the worst. "
+        f"Perfect predictions would be {fixed(calibration['noise_floor'])} apart by chance, "
+        f"and as far as this in {percent(calibration['p_value'])} of cases."
     )
     if calibration["p_value"] >= SIGNIFICANT:
         return Finding("good", "No sign of miscalibration", text)
@@ -207,36 +219,54 @@ def _measured(calibration: Calibration | None) -> Finding:
     )
 
 
+def _held_out_items(calibration: Calibration) -> str:
+    if calibration["n_items"] == calibration["n_available"]:
+        return counted(calibration["n_items"], "held-out item")
+    available = counted(calibration["n_available"], "held-out item")
+    return f"{whole(calibration['n_items'])} of {available}"
+
+
+def _snapshots(k: int) -> str:
+    return {1: "labels", 2: "pairs of labels"}.get(k, f"snapshots of {k} labels")
+
+
 def _disagreement(calibration: Calibration) -> list[Finding]:
     predicted = calibration["predicted_disagreement"]
     observed = calibration["observed_disagreement"]
     if predicted is None or observed is None:
         return []
     text = (
-        f"Two people were predicted to disagree about an item with probability {percent(predicted)}; among the "
-        f"held-out labels they did in {percent(observed)} of pairs."
+        f"Two people were predicted to disagree about an item with probability "
+        f"{percent(predicted)}; among the held-out labels they did in {percent(observed)} of pairs."
     )
     if calibration["aleatoric_error"] is not None:
+        error = fixed(calibration["aleatoric_error"])
         text += (
-            f" Cell by cell, aleatoric uncertainty is {fixed(calibration['aleatoric_error'])} nats from the mean "
-            f"entropy of histograms of about {calibration['median_labels']:g} labels, which understate it a little."
+            f" Cell by cell, aleatoric uncertainty is {error} nats from the mean entropy of "
+            f"histograms of about {calibration['median_labels']:g} labels, "
+            "which understate it a little."
         )
-    close = abs(predicted - observed) <= max(0.02, 0.1 * observed)
+    tolerance = max(CLOSE_DISAGREEMENT, CLOSE_SHARE * observed)
+    close = abs(predicted - observed) <= tolerance
     return [Finding("good" if close else "caution", "Disagreement, predicted and seen", text)]
 
 
 def _certified(trust: Trust) -> Finding:
     part = trust["certificate"]
     scope = "for all cells at once" if part["simultaneous"] else "for each cell on its own"
+    n_informed = part["n_cells"] - part["n_vacuous"]
     text = (
-        f"With confidence {percent(part['confidence'])} {scope}, the labels prove limits for the aleatoric uncertainty "
-        f"of {whole(part['n_cells'] - part['n_vacuous'])} of {some(part['n_cells'], 'cell')} with labels, which hold "
-        f"{percent(part['informed_share'])} of the items. The mean width is {fixed(part['mean_width'])} nats."
+        f"With confidence {percent(part['confidence'])} {scope}, the labels prove limits for the "
+        f"aleatoric uncertainty of {whole(n_informed)} of {counted(part['n_cells'], 'cell')} with "
+        f"labels, which hold {percent(part['informed_share'])} of the items. "
+        f"The mean width is {fixed(part['mean_width'])} nats."
     )
     if part["n_vacuous"]:
-        text += f" In {some(part['n_vacuous'], 'cell')} there are too few labels to prove anything."
+        text += (
+            f" In {counted(part['n_vacuous'], 'cell')} there are too few labels to prove anything."
+        )
     if part["n_outside"]:
-        text += f" In {some(part['n_outside'], 'cell')} the estimate lies outside its limits."
+        text += f" In {counted(part['n_outside'], 'cell')} the estimate lies outside its limits."
     good = part["informed_share"] >= 0.5 and not part["n_outside"]
     return Finding(
         "good" if good else "caution",
@@ -254,13 +284,15 @@ def _borrowed(summary: Summary) -> Finding:
             "Every item has labels of its own cell",
             "No cell had to borrow labels from another.",
         )
+    cells = counted(trust["borrowed_cells"], "cell")
+    items = counted(trust["borrowed_items"], "item")
     text = (
-        f"{some(trust['borrowed_cells'], 'cell')} with {some(trust['borrowed_items'], 'item')} had no labels and took "
-        "those of neighbouring cells. Nothing is proved there."
+        f"{cells} with {items} had no labels and took those of neighbouring cells. "
+        "Nothing is proved there."
     )
     share = trust["borrowed_items"] / n_items
     return Finding(
-        "good" if share < 0.05 else "caution",
+        "good" if share < FEW_BORROWED else "caution",
         f"{percent(share)} of the items use borrowed labels",
         text,
     )
@@ -275,7 +307,11 @@ def _independent(trust: Trust) -> Finding:
         )
         return Finding("unknown", "Independence of the labels was not checked", text)
     warnings = [finding for finding in check["findings"] if finding["severity"] == "warning"]
-    scope = f"{some(check['n_judgements'], 'judgement')} by {some(check['n_annotators'], 'annotator')} were checked."
+    judgements = counted(check["n_judgements"], "judgement")
+    annotators = counted(check["n_annotators"], "annotator")
+    scope = (
+        f"{judgements} by {annotators} {'was' if check['n_judgements'] == 1 else 'were'} checked."
+    )
     if not warnings:
         return Finding(
             "good", "No sign of dependent labels", f"{scope} This is no proof that there is none."

@@ -24,10 +24,10 @@
       const found = [...body.rows].filter(fits);
       const shown = new Set(open ? found : found.slice(0, preview));
       for (const row of body.rows) row.hidden = !shown.has(row);
-      const total = original.length.toLocaleString("en");
-      const noun = status.dataset.noun;
+      const noun = `${status.dataset.noun}${original.length === 1 ? "" : "s"}`;
+      const total = `${original.length.toLocaleString("en")} ${noun}`;
       status.textContent =
-        found.length === original.length ? `${total} ${noun}` : `${found.length.toLocaleString("en")} of ${total} ${noun}`;
+        found.length === original.length ? total : `${found.length.toLocaleString("en")} of ${total}`;
       more.hidden = found.length <= preview;
       more.textContent = open ? `Show the first ${preview}` : `Show all ${found.length.toLocaleString("en")}`;
       more.setAttribute("aria-expanded", String(open));
