@@ -34,10 +34,10 @@ SHORT_OF_BORDER = 0.99
 # relative residual of a step's system: smaller ones cost more than the steps that they save.
 FALL = 0.1
 MAX_RESIDUAL = 0.1
-MAX_GRADIENT_STEPS = 30  # of conjugate gradients; it takes two to ten with the approximate inverse
+MAX_GRADIENT_STEPS = 30  # of conjugate gradients; it takes one to ten with the approximate inverse
 FEW_ROWS = 128  # distinct snapshots up to which systems are solved directly
-# Columns with at least this squared norm are kept by the approximate inverse: shorter ones change
-# the condition of the rest by less than a factor of three.
+# Squared norm from which the approximate inverse keeps a column: one that is dropped changes the
+# condition by a factor of three at most.
 LEAST_NORM = 2
 MAX_KEPT_SHARE = 0.8  # of the rows; with more columns the approximation costs as much as the matrix
 RIDGE = 1e-14  # of the trace, added to a diagonal: more than rounding takes away from it

@@ -34,10 +34,9 @@ __all__ = [
 SCALE_RANGE = (0.01, 3.0)
 # Square of every scale at the start: effects of moderate size, from which both ends are near.
 FIRST_SQUARE = 0.1
-# Relative change of all squared scales below which they are settled; effects then change in the
-# third digit of their scale.
+# Relative change of all squared scales below which they are settled: 1% of a scale.
 SETTLED = 0.02
-MAX_ROUNDS = 40  # of choosing the scales; it takes five to fifteen
+MAX_ROUNDS = 40  # of choosing the scales; it takes 15 to 35
 # Of Newton's method for the effects; it takes about five, dozens where curvatures are set to 0.
 MAX_STEPS = 100
 # Change of an effect in one step: far away the curvature tells little, and weights underflow.
