@@ -8,7 +8,7 @@ import pytest
 
 # From what everything leans on to what leans on everything.
 ROOMS: dict[str, list[str]] = {
-    "_base": ["typing", "errors", "files", "frames", "notebook", "validation"],
+    "_base": ["typing", "errors", "interval", "files", "frames", "notebook", "validation"],
     "uncertainty": [
         "entropy",
         "snapshots",
