@@ -347,7 +347,7 @@ def system(layout: list[NDArray[np.intp]], request: pytest.FixtureRequest) -> An
     """Return objective, design and precision of 15 cells, and the matrix of the system of all their effects."""
     generator, n_items = np.random.default_rng(0), np.arange(15.0)  # the first cell is empty
     mean = generator.dirichlet(np.ones(4), size=15) if request.param == "predicted" else None
-    _, kind, design = tilts.make_design(*layout, mean, n_items)
+    _, kind, design = tilts.make_design(layout[0], layout[1], mean, n_items)
     root = generator.normal(size=(15, 2, 2)) * n_items[:, None, None]
     curvature, precision = root @ root.transpose(0, 2, 1), generator.uniform(1, 9, len(kind) + 15)
     dense = np.kron(np.hstack([design.common, design.family.toarray(), np.eye(15)]), np.eye(2))

@@ -292,7 +292,7 @@ def _log_placements(atoms: Atoms, n_distinct: IntArray) -> Array:
     distinct = np.arange(n_distinct.max() + 1)
     ways = special.gammaln(width + 1) - special.gammaln(np.maximum(width - distinct, 0) + 1)
     ways = ways + special.gammaln(atoms.n_tail - distinct + 1)
-    possible = np.where(width >= distinct, ways, LOG_ZERO)
+    possible: Array = np.where(width >= distinct, ways, LOG_ZERO)
     return np.asarray(possible[place][:, n_distinct])
 
 

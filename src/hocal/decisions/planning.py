@@ -15,8 +15,15 @@ from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_choice, check_fraction, check_integer, check_number
 from hocal.guarantees.betting import Draws, upper_limit
 from hocal.guarantees.bounds import sample_size
-from hocal.guarantees.cell_uncertainty import SIZES, Sample, advise, cell_intervals, estimator_sizes
-from hocal.guarantees.certificates import ENTROPIES
+from hocal.guarantees.cell_uncertainty import (
+    ENTROPIES,
+    SIZES,
+    Sample,
+    Target,
+    advise,
+    cell_intervals,
+    estimator_sizes,
+)
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import compress, enumerate_snapshots, n_snapshots
@@ -28,7 +35,6 @@ _POWERS = tuple(
     4**i for i in range(1, 16)
 )  # numbers of items tried; a billion stands for any number
 _ADVISERS = 1000  # items of other cells: more would not change what they advise
-_SHARE = 0.95  # of delta that the certificate keeps when it tries the paper's bound as well
 _MAX_WORK = 50_000_000  # snapshots times atoms worth enumerating: a second
 _N_DRAWS = 100_000  # items drawn where there are more; a width is then right to three digits
 
@@ -190,7 +196,7 @@ def _foretell(
     def width(n_items: int) -> float:
         advice = advise(others, sizes, n_classes=n_classes, n_items=n_items, same_order=k == 1)
         sample = Sample(counts, n_items * (1 + 1e-9) * chances)
-        lower, upper = cell_intervals(sample, advice, delta)[entropy, "aleatoric"]
+        lower, upper = cell_intervals(sample, advice, delta)[Target("aleatoric", entropy)]
         return upper - lower
 
     return width
@@ -233,7 +239,7 @@ def _worst_width(
         return largest
     mean = np.linspace(0, 1, 1001)
     draws = Draws(np.array([[0.0], [1.0]]), n_items * np.stack([1 - mean, mean]), 0, 1)
-    overshoot = float((upper_limit(draws, _SHARE * delta / 2) - mean).max())
+    overshoot = float((upper_limit(draws, delta / 2) - mean).max())
     if entropy == "brier":  # unbiased, from 0 to the disagreement of evenly spread labels
         return min(2 * overshoot * (k / (k - 1) * largest if k > n_classes else 1.0), largest)
     advice = advise(None, sizes, n_classes=n_classes, n_items=n_items, same_order=False)
