@@ -1,4 +1,4 @@
-"""Deconvolution: the mixture behind few labels an item, against closed forms, slow references and known truths."""
+"""Deconvolution: the mixture behind few labels per item, against references and known truths."""
 
 import tracemalloc
 from itertools import combinations

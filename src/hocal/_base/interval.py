@@ -37,7 +37,7 @@ class Interval(NamedTuple):
         return self.upper - self.lower
 
     def covers(self, low: float, high: float) -> bool:
-        """Tell whether the limits hold all of a range; if that is what is possible, they say nothing."""
+        """Tell whether the limits hold all of a range, such as the possible one."""
         slack = ROUNDING * (high - low)
         return self.lower <= low + slack and self.upper >= high - slack
 

@@ -3,19 +3,19 @@
 Everything happens over ranks: each item's classes are in order of falling predicted probability.
 docs/mathematics.md has the model.
 
-1. The pool: nonparametric maximum likelihood of one mixture for all items on a fixed dictionary of label
-   distributions ("atoms") with a weak uniform prior, solved to a duality gap. The prior decides
-   what few labels leave open; what two labels do tell, a tilt in the first rank and in ||p||^2
-   takes from them alone.
-2. The cells: each cell's mixture is the pool tilted by exp(theta . phi), phi = (probability of the first
-   rank, square root of the entropy). theta is a regression on what the model predicts in the cell,
-   plus effects of its group, its level and itself. The scale of each of these is chosen by the
-   marginal likelihood of the labels, so a cell with few items leans on its relatives, an empty one
-   on them alone.
-3. A cell leaves this family as far as its own labels ask for it: expectation maximisation with the tilted
-   pool as a prior of PRIOR_ITEMS items. Large cells thus are free to take any shape.
-4. One common tilt makes the cells agree with the pool on average over the items: fitted alone, small cells
-   look too extreme.
+1. The pool: nonparametric maximum likelihood of one mixture for all items on a fixed dictionary of
+   label distributions ("atoms") with a weak uniform prior, solved to a duality gap. The prior
+   decides what few labels leave open; what two labels do tell, a tilt in the first rank and in
+   ||p||^2 takes from them alone.
+2. The cells: each cell's mixture is the pool tilted by exp(theta . phi), phi = (probability of the
+   first rank, square root of the entropy). theta is a regression on what the model predicts in the
+   cell, plus effects of its group, its level and itself. The scale of each of these is chosen by
+   the marginal likelihood of the labels, so a cell with few items leans on its relatives, an empty
+   one on them alone.
+3. A cell leaves this family as far as its own labels ask for it: expectation maximisation with the
+   tilted pool as a prior of PRIOR_ITEMS items. Large cells thus are free to take any shape.
+4. One common tilt makes the cells agree with the pool on average over the items: fitted alone,
+   small cells look too extreme.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ PRIOR_LABELS = 100.0
 PRIOR_ITEMS = 200.0
 # Steps of expectation maximisation from the tilted pool, which is a good start.
 N_LOOSENING_STEPS = 30
-# Atoms whose two features lie in the same of 24 x 24 bins are tilted together: a tilt differs little
-# inside a bin, and some hundred groups cost a fraction of what a thousand atoms do.
+# Atoms whose two features lie in the same of 24 x 24 bins are tilted together: a tilt differs
+# little inside a bin, and some hundred groups cost a fraction of what a thousand atoms do.
 N_BINS = 24
 BELOW_ONE = 1e-9  # keeps the largest feature in the last bin
 N_LIKELIHOOD_ROWS = 1024  # snapshots whose likelihood under all atoms is held at once, some 10 MB
@@ -194,7 +194,7 @@ def _estimate_pool(snapshots: IntArray, frequency: Array, atoms: Atoms) -> _Pool
 
 
 def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> Array:
-    """Tilt the pool by maximum likelihood in what two labels identify, the first rank and ||p||^2."""
+    """Tilt the pool in what two labels identify, the first rank and ||p||^2, by its likelihood."""
     features = _whiten(np.column_stack([atoms[:, 0], (atoms**2).sum(axis=1)]), pool)
     no_effects = Design(np.empty((1, 0)), sparse.csr_array((1, 0)), sparse.csr_array((0, 1)))
     items = sparse.csr_array(frequency[None])
@@ -204,7 +204,7 @@ def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> 
 
 
 def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple[Any, IntArray]:
-    """Return the number of items of each snapshot in each cell, and the snapshots in lexicographic order.
+    """Return the number of items of each snapshot in each cell, and the snapshots in order.
 
     A snapshot is a row of counts of the leading ranks, of the tail, and of the tail's ranks with
     labels.
@@ -223,7 +223,7 @@ def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple
 
 
 def _group_atoms(atoms: Atoms, pool: Array) -> _AtomGroups:
-    """Group the atoms whose features, probability of the first rank and root of the entropy, are alike."""
+    """Group atoms of like features: probability of the first rank and root of the entropy."""
     entropy = special.entr(atoms.points).sum(axis=1)
     # The root steadies the variance of the entropy.
     features = np.column_stack([atoms.points[:, 0], np.sqrt(entropy)])
@@ -239,7 +239,7 @@ def _group_atoms(atoms: Atoms, pool: Array) -> _AtomGroups:
 def _tilted_cells(
     atoms: Atoms, groups: _AtomGroups, snapshots: IntArray, table: Any, design: Design
 ) -> TiltedCells:
-    """Return the problem of the cells' tilts, with the likelihood of each snapshot under each group."""
+    """Return what the tilts are fitted to: the likelihood of each snapshot under each group."""
     parts = np.array_split(snapshots, len(snapshots) // N_LIKELIHOOD_ROWS + 1)
     sums = np.concatenate([snapshot_likelihood(part, atoms) @ groups.belongs for part in parts])
     likelihood = sums / groups.weights
@@ -249,7 +249,7 @@ def _tilted_cells(
 
 
 def _whiten(features: Array, weights: Array) -> Array:
-    """Return features turned and scaled to be uncorrelated with unit variance; flat directions become 0."""
+    """Return features made uncorrelated with unit variance; flat directions become 0."""
     centred = features - weights @ features
     variance, axes = np.linalg.eigh((centred * weights[:, None]).T @ centred)
     flat = variance <= FLAT_SHARE * variance.max()
@@ -273,7 +273,7 @@ def _follow_labels(tilted: TiltedCells, prior: Array) -> Array:
 
 
 def _match_pool(weights: Array, groups: _AtomGroups, n_items: Array) -> Array:
-    """Tilt all cells alike until their item-weighted mean moments equal the pool's (a convex problem)."""
+    """Tilt all cells alike until their item-weighted mean moments equal the pool's: convex."""
     centred = groups.moments - groups.weights @ groups.moments
     spread = np.sqrt(groups.weights @ centred**2)
     scaled = centred / np.maximum(spread, LEAST_SPREAD)

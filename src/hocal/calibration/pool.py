@@ -1,4 +1,4 @@
-"""Nonparametric maximum likelihood of one mixture of label distributions, on a dictionary of them."""
+"""Nonparametric maximum likelihood of one mixture, on a dictionary of label distributions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_POOL_ROWS = 1_000
 TOLERANCE = 1e-10
 MAX_STEPS = 200  # of the interior-point method; it takes three to twenty
 N_START_STEPS = 10  # of expectation maximisation, which is fast at first and slow later
-# Share of the way to the border of the domain that a step may go, so that everything stays positive.
+# Share of the way to the border of the domain that a step may go: everything stays positive.
 SHORT_OF_BORDER = 0.99
 # Factor by which the products of weights and slacks are meant to fall in each step, and the largest
 # relative residual of a step's system: smaller ones cost more than the steps that they save.
@@ -74,7 +74,7 @@ class PoolFit(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """The dictionary; beyond the leading ranks all ranks are alike, so that many classes stay few."""
+    """The dictionary; beyond the leading ranks all ranks are alike, so many classes stay few."""
 
     points: Array  #: (n_atoms, n_classes)
     lumped: Array  #: (n_atoms, n_leading + 1), the last column has the mass of the tail
@@ -92,7 +92,7 @@ class _Point(NamedTuple):
 
 
 class _System(NamedTuple):
-    """The matrix I + B B' of a Newton step, B = diag(scale) L diag(root), that of v in units of 1 / scale."""
+    """The matrix I + B B' of a Newton step in v / scale, with B = diag(scale) L diag(root)."""
 
     likelihood: Array  #: (n_snapshots, n_atoms)
     scale: Array  #: (n_snapshots,) sqrt(v / u)
@@ -105,7 +105,7 @@ class _System(NamedTuple):
 
 
 def fit_pool(likelihood: Array, frequency: Array, *, prior: float) -> PoolFit:
-    """Maximise sum_s n_s log (L w)_s + sum_a m log w_a over mixture weights w, with m = prior / n_atoms.
+    """Maximise sum_s n_s log (L w)_s + sum_a m log w_a over weights w, with m = prior / n_atoms.
 
     The dual is to maximise sum_s n_s log v_s + sum_a m log z_a with z = N - L'v and N = sum n +
     prior; at the optimum v Lw = n and w z = m. A primal-dual interior-point method solves these
@@ -150,7 +150,7 @@ def fit_pool(likelihood: Array, frequency: Array, *, prior: float) -> PoolFit:
 
 
 def _start(likelihood: Array, frequency: Array, mass: float) -> _Point:
-    """Return where some steps of expectation maximisation lead, with a dual that is scaled into its domain."""
+    """Return where steps of expectation maximisation lead, with a dual scaled into its domain."""
     n_atoms = likelihood.shape[1]
     total = frequency.sum() + mass * n_atoms
     weights = np.full(n_atoms, 1 / n_atoms)
@@ -180,7 +180,7 @@ def _step(
     mass: float,
     tolerance: float,
 ) -> _Point:
-    """Take a Newton step towards v Lw = n and w z = target, where the target is m or a tenth of the mean w z.
+    """Take a Newton step towards v Lw = n and w z = target, m or a tenth of the mean w z.
 
     With the steps of w and z eliminated, (diag(u / v) + L diag(w / z) L') dv = n / v - L (target /
     z).
@@ -214,7 +214,7 @@ def _step_length(*changes: Array) -> float:
 def _conjugate_gradients(
     system: _System, right: Array, inverse: Inverse, tolerance: float
 ) -> Array:
-    """Solve the system until the residual, as the approximate inverse measures it, is small relative to the start."""
+    """Solve the system until the residual, measured by the approximate inverse, is small enough."""
     solution = np.zeros_like(right)
     residual = right
     direction = inverse(right)
@@ -234,7 +234,7 @@ def _conjugate_gradients(
 
 
 def _approximate_inverse(system: _System, squares: Array) -> Inverse:
-    """Return the product with the inverse: exact where snapshots are few, else from the atoms that matter most.
+    """Return the product with the inverse: exact for few snapshots, else from the main atoms.
 
     By Woodbury's formula (I + BB')^-1 = I - B (I + B'B)^-1 B', and most atoms have small columns in
     B.
@@ -253,7 +253,7 @@ def _approximate_inverse(system: _System, squares: Array) -> Inverse:
 
 
 def _factor(rows: Array) -> Inverse:
-    """Return the product with the inverse of the identity plus the products of the rows with one another."""
+    """Return the product with the inverse of I + R R', R the rows."""
     # Of a matrix and its own transpose, half the work of any other product.
     products = rows @ rows.T
     products.flat[:: len(products) + 1] += 1 + RIDGE * np.trace(products)
@@ -262,7 +262,7 @@ def _factor(rows: Array) -> Inverse:
 
 
 def sample_snapshots(snapshots: IntArray, frequency: Array) -> tuple[IntArray, Array]:
-    """Return the snapshots and their frequencies, or a systematic sample of items where they are too many."""
+    """Return snapshots and frequencies, or a systematic sample of items where they are too many."""
     if len(snapshots) <= MAX_POOL_ROWS:
         return snapshots, frequency
     each = frequency.sum() / MAX_POOL_ROWS
@@ -277,7 +277,7 @@ def snapshot_likelihood(snapshots: IntArray, atoms: Atoms) -> Array:
     With mass t spread evenly over m of T tail ranks chosen at random, K tail labels on d of the
     ranks have the probability (t / m)^K C(T - d, m - d) / C(T, m).
     """
-    logs = np.log(atoms.lumped) @ snapshots[:, :-1].T  # (n_atoms, n_snapshots)
+    logs: Array = np.log(atoms.lumped) @ snapshots[:, :-1].T  # (n_atoms, n_snapshots)
     if atoms.n_tail > 1:
         logs -= np.log(atoms.width)[:, None] * snapshots[:, -2]
         logs += _log_placements(atoms, snapshots[:, -1])
@@ -286,7 +286,10 @@ def snapshot_likelihood(snapshots: IntArray, atoms: Atoms) -> Array:
 
 
 def _log_placements(atoms: Atoms, n_distinct: IntArray) -> Array:
-    """Return log C(T - d, m - d) / C(T, m) up to a constant, for d ranks with labels, (n_atoms, n_snapshots)."""
+    """Return log C(T - d, m - d) / C(T, m) up to a constant, for d tail ranks with labels.
+
+    The shape is (n_atoms, n_snapshots).
+    """
     widths, place = np.unique(atoms.width, return_inverse=True)  # few, so a small table serves
     width = widths[:, None]
     distinct = np.arange(n_distinct.max() + 1)
@@ -297,7 +300,7 @@ def _log_placements(atoms: Atoms, n_distinct: IntArray) -> Array:
 
 
 def make_atoms(snapshots: IntArray, frequency: Array, n_classes: int) -> Atoms:
-    """Return the dictionary: about a thousand label distributions, sharp to flat, around what the labels show."""
+    """Return the dictionary: some thousand atoms, sharp to flat, around what labels show."""
     counts = snapshots[:, :-1]
     totals = counts.sum(axis=1)
     size = counts.shape[1]

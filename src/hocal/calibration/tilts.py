@@ -62,14 +62,14 @@ class _Block(NamedTuple):
     likelihood: Array  #: (n_pairs, n_groups)
 
     def weigh(self, weights: Array) -> Array:
-        """Return the joint density of each pair's snapshot and the groups, given the weights in the cells."""
+        """Return the joint density of each pair's snapshot and the groups in its cell."""
         joint = np.repeat(weights, np.diff(self.first), axis=0)
         joint *= self.likelihood
         return joint
 
 
 class Design(NamedTuple):
-    """Which shared effects the cells have: the common ones, weighted, and then that of their family."""
+    """Which shared effects the cells have: the common ones, weighted, and that of their family."""
 
     #: (n_cells, n_common), covariates and membership in the fewer of groups and levels
     common: Array
@@ -88,7 +88,7 @@ class Design(NamedTuple):
         return Design(self.common[cells], self.family[cells], self.members[:, cells])
 
     def sum_effects(self, effects: Array) -> Array:
-        """Return for each cell the sum over its shared effects of an array of any shape that each has."""
+        """Return for each cell the sum over its shared effects of an array that each has."""
         rows = effects.reshape(len(effects), math.prod(effects.shape[1:]))
         sums = self.common @ rows[: self.n_common] + self.family @ rows[self.n_common :]
         return np.asarray(sums).reshape(len(sums), *effects.shape[1:])
@@ -102,7 +102,7 @@ class Design(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TiltedCells:
-    """What the tilts of the cells with items are fitted to; a pair is a cell with one of its snapshots."""
+    """What tilts of cells with items are fitted to; a pair is a cell and one of its snapshots."""
 
     #: (n_groups, 2) of groups of like atoms, uncorrelated with unit variance under the pool
     features: Array
@@ -173,7 +173,7 @@ class _Expectations(NamedTuple):
 
 
 class _Objective(NamedTuple):
-    """The penalised log-likelihood at some effects, its gradient, and the cells' curvature in theta."""
+    """The penalised log-likelihood at some effects, its gradient, the cells' curvature in theta."""
 
     value: float
     gradient: Array  #: (n_effects, 2)
@@ -206,7 +206,7 @@ class SharedEffects(NamedTuple):
 def make_design(
     group: Index, level: Index, mean_prediction: ArrayLike | None, n_items: Array
 ) -> SharedEffects:
-    """Return the shared effects: of covariates if there are predictions, of groups, and of levels."""
+    """Return the shared effects: of covariates, if there are predictions, groups and levels."""
     names = []
     kind = []
     columns = [np.empty((len(n_items), 0))]
@@ -238,7 +238,7 @@ def _membership(member: Index) -> sparse.csr_array:
 
 
 def _covariates(mean_prediction: Array, level: Index, n_items: Array) -> Array:
-    """Return log-odds of the mean top prediction and entropy of the mean prediction, standardised over items."""
+    """Return log-odds of the top and entropy of the mean prediction, standardised over items."""
     top = np.clip(mean_prediction[:, 0], SUREST, 1 - SUREST)
     raw = np.column_stack([special.logit(top), special.entr(mean_prediction).sum(axis=1)])
     empty = n_items == 0
@@ -292,7 +292,7 @@ def _update_squares(cells: TiltedCells, effects: Array, kind: Index, squares: Ar
 
 
 def penalised_fit(cells: TiltedCells, start: Array, precision: Array) -> Array:
-    """Return the effects that maximise the likelihood of the cells' snapshots minus precision * effect**2 / 2."""
+    """Return the effects of the largest log-likelihood minus precision * effect**2 / 2."""
     effects = start
     here = _evaluate(cells, start, precision)
     for _ in range(MAX_STEPS):
@@ -338,7 +338,7 @@ def _covariance(moments: Array) -> Array:
 
 
 def _newton_direction(at: _Objective, design: Design, precision: Array) -> Array:
-    """Return the Newton step for all effects: that of the common ones, then of the families, then of the cells."""
+    """Return the Newton step of the common effects, then of the families, then of the cells."""
     own, conditional, slopes, system = _eliminate(at.curvature, design, precision)
     gradient, own_gradient = np.split(at.gradient[..., None], [len(conditional)])
     taken = at.curvature @ own @ own_gradient  # by the cells' own effects
@@ -374,7 +374,7 @@ def _eliminate(information: Array, design: Design, precision: Array) -> _Elimina
 
 
 def _information(cells: TiltedCells, effects: Array) -> Array:
-    """Return each cell's information on its theta: the sum of outer products of its items' scores."""
+    """Return each cell's information on its theta: summed outer products of its items' scores."""
     found = cells.expect(effects)
     n_pairs = np.diff(cells.items.indptr)
     score = found.pair[:, :2] - np.repeat(found.cell[:, :2], n_pairs, axis=0)
@@ -383,7 +383,7 @@ def _information(cells: TiltedCells, effects: Array) -> Array:
 
 
 def _posterior_variance(information: Array, design: Design, precision: Array) -> Array:
-    """Return the trace of each effect's posterior covariance, shared effects first, then the cells' own."""
+    """Return the trace of each effect's posterior covariance, shared effects first."""
     own, conditional, slopes, system = _eliminate(information, design, precision)
     common = np.linalg.inv(system).astype(np.float64)
     shared = _marginal_covariance(conditional, slopes, common)

@@ -24,8 +24,8 @@ _SAFE = 0.99  # of the largest stake that no single draw can ruin
 # Places of the stakes between the smallest and the largest one, geometrically: neighbours differ by
 # a factor of two where there is no guess, and a stake may be off by that at little cost.
 _POWERS = np.linspace(0, 1, 6)[:, None]
-# In units of the range, for which the end stakes are best when there is no guess: a fair coin's, and
-# that of an event that happens once in some 4,000 draws.
+# In units of the range, for which the end stakes are best when there is no guess: a fair coin's,
+# and that of an event that happens once in some 4,000 draws.
 _DEVIATIONS = (0.5, 1 / 64)
 _AROUND_GUESS = (2.0, 0.5)  # factors of a guessed deviation, for which the end stakes are best
 _STEPS = 24  # bisections: limits are rounded outwards by 6e-8 of the range
@@ -149,7 +149,7 @@ def lower_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
 
 
 def pair_draws(shares: Array, repeats: Array, offset: Array, low: float, high: float) -> Draws:
-    """Return the statistic offset_i + offset_j - <share_i, share_j> over all pairs of different items.
+    """Return the statistic offset_i + offset_j - <share_i, share_j> over all pairs of items.
 
     Cut n items into floor(n / 2) disjoint pairs: these are independent draws, and capital won on
     them is fair. So is its average over all ways to cut, and by Jensen's inequality that average is

@@ -34,9 +34,9 @@ NARROW_ENOUGH = 1e-4  # of the half-width of an interval
 def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: float = 0.0) -> Bound:
     """Bound P(|p - centre| >= radius) over all binary mixtures with the given moments.
 
-    A linear program, min w @ beta + epsilon * lipschitz(beta) over polynomials sum_i beta_i Bin(i; k, x) that are at
-    least the indicator of the tail on [0, 1]; w is the snapshot distribution that the moments
-    determine.
+    A linear program (erratum 16), min w @ beta + epsilon * lipschitz(beta) over polynomials
+    sum_i beta_i Bin(i; k, x) that are at least the indicator of the tail on [0, 1]; w is the
+    snapshot distribution that the moments determine.
 
     Parameters
     ----------

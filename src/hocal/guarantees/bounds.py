@@ -138,7 +138,8 @@ def projection_slack(
     Examples
     --------
     >>> from hocal.guarantees.bounds import projection_slack
-    >>> [round(projection_slack(10, 10, method=m).value, 2) for m in ("tightest", "variance", "paper")]
+    >>> methods = ("tightest", "variance", "paper")
+    >>> [round(projection_slack(10, 10, method=method).value, 2) for method in methods]
     [0.78, 0.95, 1.58]
     """
     k = check_integer(k, "k", minimum=1)
@@ -161,7 +162,7 @@ def projection_slack(
 
 
 def _largest_deviation(k: int, n_classes: int) -> float:
-    """Bound sum_j E|s_j / k - p_j| over the simplex: n_classes * concave majorant at 1 / n_classes."""
+    """Bound sum_j E|s_j / k - p_j| over the simplex: concave majorant at 1 / n_classes."""
     p = np.linspace(0, 1, GRID_STEPS + 1)
     majorant = least_concave_majorant(p, binomial_deviation(p, k))
     # E|X/k - p| changes by at most 2 |dp| (couple the labels): half a grid step hides at most that.
@@ -346,7 +347,7 @@ def aleatoric_bound(
 
 
 def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
-    """Return a degree d with constant * omega(1/d) <= epsilon / 2 for binary Shannon entropy in bits.
+    """Return a degree d with constant * omega(1/d) <= epsilon / 2 for binary entropy in bits.
 
     d >= 4 (2 C / epsilon)^(ln 4), from omega(x) <= (4x)^(1/ln 4); the paper's factor 1/4 is wrong
     (erratum 5).
@@ -407,7 +408,7 @@ def moment_error(order: int, epsilon: float) -> Bound:
 def prediction_set_coverage(
     mass: float, epsilon: float, *, delta: float | None = None, mass_twice: float = 1.0
 ) -> Interval:
-    """Bracket the chance that S_delta holds the true label distribution, the paper's theorem on sets.
+    """Bracket the chance that S_delta holds the true label distribution (the paper on sets).
 
     P(S) - epsilon/delta <= P*(S_delta) <= P(S_2delta) + epsilon/delta, distances in l1.
 
@@ -453,7 +454,7 @@ def brier_sample_size(
     scale: float = 1.0,
     method: Method = "tightest",
 ) -> int:
-    """Return the items that Brier aleatoric uncertainty to epsilon needs, with probability 1 - delta.
+    """Return the items needed for Brier aleatoric uncertainty to epsilon, surely to 1 - delta.
 
     tightest: Hoeffding for the unbiased Z = scale k/(k-1) (1 - ||s/k||^2), N = max(Z)^2 ln(2/delta)
     / (2 epsilon^2). paper: through kth-order calibration at k = 2 to epsilon / (4 scale), with

@@ -54,7 +54,7 @@ def cell_epsilon(
     k: int | None = None,
     snapshot_size: int | None = None,
 ) -> CellEpsilon:
-    """Bound W1(predicted, true) between k-snapshots by W1(predicted, observed) + W1(observed, true).
+    """Bound W1(predicted, true) of k-snapshots by W1(predicted, observed) + W1(observed, true).
 
     The second term holds whatever the truth is, so the mixtures may have been fitted to the same
     labels.
@@ -100,7 +100,7 @@ def cell_epsilon(
 
 
 def set_coverage(mixtures: Mixtures, error: CellEpsilon, *, projected: bool) -> Array:
-    """Return 1 - 2 sqrt(e), e = epsilon + largest slack of the truth, by the paper's theorem on sets.
+    """Return 1 - 2 sqrt(e), e = epsilon + largest slack of the truth (the paper on sets).
 
     Where the prediction was projected to be compared, its own slack is added.
     """

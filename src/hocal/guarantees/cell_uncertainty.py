@@ -92,7 +92,7 @@ class Limits(NamedTuple):
         return Limits(max(self.lower, other.lower), min(self.upper, other.upper))
 
     def inside(self, largest: float) -> Limits:
-        """Cut to [0, largest]; ends that cross prove that a limit has failed, so nothing is claimed."""
+        """Cut to [0, largest]; ends that cross prove that a limit failed, so nothing is claimed."""
         lower = max(self.lower, 0.0)
         upper = min(self.upper, largest)
         return Limits(lower, upper) if lower <= upper else Limits(0.0, largest)
@@ -162,7 +162,7 @@ class Advice:
 
 
 def estimator_sizes(totals: IntArray) -> tuple[int, ...]:
-    """Return the snapshot sizes for which estimators are needed: an item uses the largest it can fill.
+    """Return the snapshot sizes that need estimators: an item uses the largest it can fill.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def advise(
 
 
 def _reference(advisers: Sample, size: int) -> Array | None:
-    """Return where estimators of a size should be tight, unless too few advisers have so many labels."""
+    """Return where estimators of a size should be tight, if enough advisers have so many labels."""
     able = advisers.at_least(size).every(MAX_ADVISERS)
     if able.n_items < MIN_ADVISERS:
         return None
@@ -302,7 +302,7 @@ def _largest(entropy: str, n_classes: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _BoundedMeans:
-    """Confidence limits of the means of a cell's statistics, infinite for those it has no items for."""
+    """Confidence limits of the means of a cell's statistics, infinite for those without items."""
 
     sample: Sample
     draws: dict[Statistic, Draws]
@@ -328,7 +328,7 @@ class _BoundedMeans:
         return Limits(self.low(statistic, delta / 2), self.high(statistic, delta / 2))
 
     def box(self, entropy: Separable, delta: float) -> Limits:
-        """Return limits of the entropy of the mean from limits of each class, which hold at once."""
+        """Return limits of the entropy of the mean, from limits of all classes at once."""
         draws = self.draws[Statistic.CLASS_SHARES]
         share = delta / (2 * self.sample.n_classes)
         # No guesses here: those of other cells made the limits of small cells vacuous and narrowed
@@ -467,7 +467,7 @@ def statistic_values(
 
 
 def _elevate(values: Array, total: int) -> Array:
-    """Return the average of a statistic over all k of an item's labels, as a statistic of its counts."""
+    """Return a statistic's average over all k of an item's labels, as a statistic of its counts."""
     k = len(values) - 1
     hits = np.arange(total + 1)
     if k == total:

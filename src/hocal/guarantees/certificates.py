@@ -1,4 +1,4 @@
-"""Certificates: what is guaranteed about the uncertainty of each cell, with which confidence, and why."""
+"""Certificates: what is guaranteed about the uncertainty of each cell, how surely, and why."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ class Certificate:
         return to_frame(self.as_dict(entropy), backend)
 
     def table(self, entropy: str = "shannon", *, names: Sequence[str] | None = None) -> str:
-        """Return a text table, one line per cell with items: estimate and interval of each uncertainty.
+        """Return a text table of estimates and intervals, one line per cell with items.
 
         "!" marks an estimate outside its interval, "-" an interval that says nothing. With a name
         for each cell, `names`, each line ends with that of its cell.
@@ -342,7 +342,7 @@ def certify(
     >>> statistics = CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
     >>> mixtures = hocal.Mixtures.from_snapshots(counts, partition.assign(p), n_cells=2).stored()
     >>> certify(statistics, mixtures)
-    Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.313 nats)
+    Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.312 nats)
     """
     delta = 1 - check_fraction(confidence, "confidence")
     if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
@@ -395,7 +395,7 @@ def _all_estimates(mixtures: Mixtures) -> dict[Target, Array]:
 def _all_limits(
     statistics: CellStatistics, histogram: Histogram, aligned: bool, delta: float
 ) -> dict[Target, Array]:
-    """Return the limits of every cell, each cell advised by the folds of its block that it is not in."""
+    """Return the limits of every cell, each advised by the other folds of its block."""
     fold = assign_folds(statistics)
     advice = advise_folds(statistics, histogram, fold, aligned)
     fallback = advise_folds(statistics, histogram, fold, aligned, alone=True)
@@ -443,7 +443,7 @@ def _enough(n_items: IntArray, wanted: float) -> bool:
 
 
 def _levels(statistics: CellStatistics) -> IntArray:
-    """Return the level of each cell; where the partition has none, its rank by mean top probability."""
+    """Return the level of each cell; without levels, its rank by mean top probability."""
     level = statistics.layout.level
     if len(np.unique(level)) > 1:
         return np.asarray(level, dtype=np.int64)
