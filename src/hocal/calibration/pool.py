@@ -22,8 +22,9 @@ __all__ = [
 
 Inverse = Callable[[Array], Array]
 
-# Distinct snapshots that the pool is fitted to; of more, a systematic sample of items is taken.
-MAX_POOL_ROWS = 1_000
+# Distinct snapshots that the pool is fitted to: a second. Of more, the frequent ones are kept
+# and the others are sampled systematically.
+MAX_POOL_ROWS = 3_000
 # Of the gap before the last step, in nats per item; that step about squares it.
 TOLERANCE = 1e-10
 MAX_STEPS = 200  # of the interior-point method; it takes three to twenty
@@ -262,13 +263,27 @@ def _factor(rows: Array) -> Inverse:
 
 
 def sample_snapshots(snapshots: IntArray, frequency: Array) -> tuple[IntArray, Array]:
-    """Return snapshots and frequencies, or a systematic sample of items where they are too many."""
+    """Return snapshots and frequencies, thinned where there are too many.
+
+    Frequent snapshots are kept as they are; of the others, items are sampled systematically, so
+    that every snapshot keeps its frequency on average.
+    """
     if len(snapshots) <= MAX_POOL_ROWS:
         return snapshots, frequency
-    each = frequency.sum() / MAX_POOL_ROWS
-    rows = np.searchsorted(np.cumsum(frequency), (np.arange(MAX_POOL_ROWS) + 0.5) * each)
-    kept, hits = np.unique(rows, return_counts=True)
-    return snapshots[kept], hits * each
+    ranked = np.sort(frequency)
+    # The frequency above which rows are kept: so many rows below it as their sum, in its units.
+    below = np.cumsum(ranked)
+    n_above = len(ranked) - 1 - np.arange(len(ranked))
+    threshold = np.min((below / np.maximum(MAX_POOL_ROWS - n_above, 1))[n_above < MAX_POOL_ROWS])
+    kept = np.flatnonzero(frequency > threshold)
+    rare = np.flatnonzero(frequency <= threshold)
+    n_drawn = MAX_POOL_ROWS - len(kept)
+    each = frequency[rare].sum() / n_drawn
+    places = (np.arange(n_drawn) + 0.5) * each
+    drawn, hits = np.unique(np.searchsorted(np.cumsum(frequency[rare]), places), return_counts=True)
+    rows = np.concatenate([kept, rare[drawn]])
+    order = np.argsort(rows)
+    return snapshots[rows][order], np.concatenate([frequency[kept], hits * each])[order]
 
 
 def snapshot_likelihood(snapshots: IntArray, atoms: Atoms) -> Array:
