@@ -187,7 +187,7 @@ def test_likelihood_of_the_tail_is_the_mean_over_the_ranks_it_may_lie_on() -> No
     """Mass .3 on two of four tail ranks: the tail's labels (1, 2, 0, 0) and (3, 0, 0, 0) by enumeration."""
     leading = np.full(N_LEADING, 0.7 / N_LEADING)
     atoms = [np.append(leading, 0.3), np.append(leading, 0.3)]
-    dictionary = pool.Atoms(np.empty((2, 0)), np.array(atoms), np.array([2.0, 1.0]), 4)
+    dictionary = pool.Atoms(np.array(atoms), np.array([2.0, 1.0]), 4)
     labels = np.array([[1, 2, 0, 0], [3, 0, 0, 0]])
     snapshots = np.column_stack([np.zeros((2, N_LEADING), dtype=int), [3, 3], [2, 1]])
 
@@ -560,3 +560,16 @@ def test_thinning_many_distinct_snapshots_costs_little(monkeypatch: pytest.Monke
 def test_a_negative_multiplicity_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`multiplicity` must be non-negative, got -1 in row 0"):
         deconvolve([[1, 1]], [0], [-1], group=[0], level=[0])
+
+
+@pytest.mark.parametrize("n_classes", [20, 100])
+def test_the_mean_over_the_tail_is_that_of_the_labels(n_classes: int) -> None:
+    """Every rank beyond the leading ones gets its share, not a few of them all of it."""
+    generator = np.random.default_rng(9)
+    concentration = 3 / np.arange(1, n_classes + 1)
+    p = generator.dirichlet(concentration, size=3000)
+
+    fit = fit_one_cell(generator.multinomial(3, p))
+
+    tail = (fit.weights @ fit.atoms)[0, N_LEADING:]
+    assert np.abs(tail - p.mean(axis=0)[N_LEADING:]).sum() < 0.15 * tail.sum()

@@ -34,6 +34,7 @@ from hocal.calibration.pool import (
     Atoms,
     fit_pool,
     make_atoms,
+    place_tails,
     sample_snapshots,
     snapshot_likelihood,
 )
@@ -164,10 +165,12 @@ def deconvolve(
     weights[has_items] = _follow_labels(tilted, weights[has_items])
     weights = _match_pool(weights, groups, n_items)
     within_group = pool.weights / groups.weights[groups.member]
+    placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
+    weights = weights[:, groups.member] * within_group
     return Deconvolution(
-        atoms.points,
-        weights[:, groups.member] * within_group,
-        pool.weights,
+        placed.points,
+        weights[:, placed.atom] * placed.share,
+        pool.weights[placed.atom] * placed.share,
         dict(zip([*shared.names, "cell"], fit.scales.tolist(), strict=True)),
         pool.gap,
         pool.n_iterations + fit.n_rounds,
@@ -189,13 +192,13 @@ def _estimate_pool(snapshots: IntArray, frequency: Array, atoms: Atoms) -> _Pool
     n_labels = snapshots[:, :-1].sum(axis=1) @ frequency
     prior_items = PRIOR_LABELS * frequency.sum() / n_labels
     found = fit_pool(likelihood, times, prior=prior_items)
-    weights = _sharpen(found.weights, likelihood, times, atoms.points)
+    weights = _sharpen(found.weights, likelihood, times, atoms)
     return _Pool(weights, found.gap, found.n_iterations)
 
 
-def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> Array:
+def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Atoms) -> Array:
     """Tilt the pool in what two labels identify, the first rank and ||p||^2, by its likelihood."""
-    features = _whiten(np.column_stack([atoms[:, 0], (atoms**2).sum(axis=1)]), pool)
+    features = _whiten(np.column_stack([atoms.lumped[:, 0], atoms.squares]), pool)
     no_effects = Design(np.empty((1, 0)), sparse.csr_array((1, 0)), sparse.csr_array((0, 1)))
     items = sparse.csr_array(frequency[None])
     one_cell = TiltedCells(features, pool, likelihood, items, no_effects)
@@ -224,9 +227,9 @@ def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple
 
 def _group_atoms(atoms: Atoms, pool: Array) -> _AtomGroups:
     """Group atoms of like features: probability of the first rank and root of the entropy."""
-    entropy = special.entr(atoms.points).sum(axis=1)
+    entropy = np.maximum(atoms.entropy, 0.0)
     # The root steadies the variance of the entropy.
-    features = np.column_stack([atoms.points[:, 0], np.sqrt(entropy)])
+    features = np.column_stack([atoms.lumped[:, 0], np.sqrt(entropy)])
     scaled = features / features.max(axis=0)
     bins = np.floor(scaled * (N_BINS - BELOW_ONE)).astype(np.int64)
     member = np.unique(bins @ [N_BINS, 1], return_inverse=True)[1]

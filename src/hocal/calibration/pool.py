@@ -13,9 +13,11 @@ from hocal._base.typing import Array, IntArray
 __all__ = [
     "N_LEADING",
     "Atoms",
+    "PlacedAtoms",
     "PoolFit",
     "fit_pool",
     "make_atoms",
+    "place_tails",
     "sample_snapshots",
     "snapshot_likelihood",
 ]
@@ -63,6 +65,8 @@ N_SECOND_OF_PAIR = 6
 EDGE_SHARES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99])
 N_WIDTHS = 12  # numbers of ranks that share the mass of a tail, from 1 to all, geometrically
 N_WIDTHS_EACH = 2  # of them for each atom
+N_PLACED = 2_000  # points, beyond one per atom, that show the places of tails
+GOLDEN = 0.6180339887498949  # steps by this share of 1 fill an interval evenly
 UNDERFLOWED = 1e-30  # sum of drawn gamma variates below which their ratios are lost
 
 
@@ -77,10 +81,29 @@ class PoolFit(NamedTuple):
 class Atoms(NamedTuple):
     """The dictionary; beyond the leading ranks all ranks are alike, so many classes stay few."""
 
-    points: Array  #: (n_atoms, n_classes)
     lumped: Array  #: (n_atoms, n_leading + 1), the last column has the mass of the tail
     width: Array  #: (n_atoms,) number of tail ranks that share this mass
     n_tail: int  #: number of ranks in the tail; below 2 there is nothing to spread
+
+    @property
+    def entropy(self) -> Array:
+        """Return the entropy of each atom: spreading mass over m ranks adds log m times it."""
+        lumped = special.entr(self.lumped).sum(axis=1)
+        return np.asarray(lumped + self.lumped[:, -1] * np.log(self.width))
+
+    @property
+    def squares(self) -> Array:
+        """Return ||p||^2 of each atom."""
+        tail = self.lumped[:, -1] ** 2
+        return np.asarray((self.lumped**2).sum(axis=1) - tail + tail / self.width)
+
+
+class PlacedAtoms(NamedTuple):
+    """Atoms over all ranks; one with a tail stands at several places of it."""
+
+    points: Array  #: (n_points, n_classes)
+    atom: IntArray  #: (n_points,) atom of each point
+    share: Array  #: (n_points,) of the atom's weight
 
 
 class _Point(NamedTuple):
@@ -350,15 +373,54 @@ def _edges(corners: Array) -> list[Array]:
 
 
 def _spread_tail(lumped: Array, n_tail: int, generator: np.random.Generator) -> Atoms:
-    """Spread the mass of the tail evenly over random numbers of ranks, and over random ranks."""
+    """Spread the mass of the tail evenly over random numbers of ranks."""
     if n_tail <= 1:
-        return Atoms(lumped, lumped, np.ones(len(lumped)), n_tail)
+        return Atoms(lumped, np.ones(len(lumped)), n_tail)
     lumped = np.repeat(lumped, N_WIDTHS_EACH, axis=0)
     sizes = np.unique(np.geomspace(1, n_tail, N_WIDTHS).round())
     width = generator.choice(sizes, len(lumped))
-    place = np.argsort(np.argsort(generator.random((len(lumped), n_tail)), axis=1), axis=1)
-    tail = np.where(place < width[:, None], (lumped[:, -1] / width)[:, None], 0)
-    return Atoms(np.column_stack([lumped[:, :-1], tail]), lumped, width, n_tail)
+    return Atoms(lumped, width, n_tail)
+
+
+def place_tails(atoms: Atoms, weights: Array, tail_labels: Array) -> PlacedAtoms:
+    """Give each atom's tail places among the ranks, so that the mean is that of the labels.
+
+    An atom says on how many tail ranks its mass lies, not on which. It becomes several points with
+    other ranks each, more of them where it matters more; ranks are chosen in proportion to their
+    labels by systematic sampling, whose start moves on from point to point.
+    """
+    if atoms.n_tail <= 1:
+        n_atoms = len(atoms.lumped)
+        return PlacedAtoms(atoms.lumped, np.arange(n_atoms), np.ones(n_atoms))
+    profile = tail_labels + PSEUDO_LABELS
+    matter = weights * atoms.lumped[:, -1]
+    n_places = 1 + np.floor(N_PLACED * matter / matter.sum()).astype(np.int64)
+    atom = np.repeat(np.arange(len(weights)), n_places)
+    copy = np.arange(len(atom)) - np.repeat(np.cumsum(n_places) - n_places, n_places)
+    start = (copy + GOLDEN * atom % 1) / n_places[atom]
+    ends = {width: _inclusion_ends(profile, width) for width in np.unique(atoms.width)}
+    upper = np.stack([ends[width] for width in atoms.width[atom]]) - start[:, None]
+    chosen = np.diff(np.floor(upper), axis=1, prepend=np.floor(-start)[:, None])
+    mass = atoms.lumped[atom, -1] / chosen.sum(axis=1)
+    points = np.column_stack([atoms.lumped[atom, :-1], chosen * mass[:, None]])
+    return PlacedAtoms(points, atom, 1 / n_places[atom])
+
+
+def _inclusion_ends(profile: Array, width: float) -> Array:
+    """Return the summed chances of ranks to be among `width`, following the profile up to 1."""
+    chances = np.zeros(len(profile))
+    free = np.ones(len(profile), dtype=bool)
+    while True:
+        left = width - (len(profile) - free.sum())
+        chances[free] = left * profile[free] / profile[free].sum() if free.any() else 0
+        over = free & (chances > 1)
+        if not over.any():
+            break
+        chances[over] = 1
+        free &= ~over
+    ends = np.cumsum(chances)
+    ends[-1] = width
+    return np.asarray(ends)
 
 
 def _dirichlet(generator: np.random.Generator, concentration: Array) -> Array:
