@@ -573,3 +573,14 @@ def test_the_mean_over_the_tail_is_that_of_the_labels(n_classes: int) -> None:
 
     tail = (fit.weights @ fit.atoms)[0, N_LEADING:]
     assert np.abs(tail - p.mean(axis=0)[N_LEADING:]).sum() < 0.15 * tail.sum()
+
+
+def test_lapses_are_found_with_enough_labels() -> None:
+    """Every item is clear, but a tenth of the labels is given blindly: H = .545 for ten classes."""
+    generator = np.random.default_rng(10)
+    p = np.full((10_000, 10), 0.1 / 9)
+    p[np.arange(10_000), generator.integers(0, 10, 10_000)] = 0.9
+
+    found = aleatoric(fit_one_cell(generator.multinomial(5, p)))[0]
+
+    assert found == pytest.approx(entropy(p)[0], abs=0.06)

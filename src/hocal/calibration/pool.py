@@ -63,6 +63,9 @@ N_OBSERVED = 300  # most frequent snapshots that are atoms themselves, smoothed 
 N_FIRST_OF_PAIR = 4
 N_SECOND_OF_PAIR = 6
 EDGE_SHARES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99])
+# Shares of labels that are given blindly, evenly over all classes, by people who see the item
+# clearly otherwise.
+LAPSE_SHARES = np.array([0.02, 0.05, 0.1, 0.2])
 N_WIDTHS = 12  # numbers of ranks that share the mass of a tail, from 1 to all, geometrically
 N_WIDTHS_EACH = 2  # of them for each atom
 N_PLACED = 2_000  # points, beyond one per atom, that show the places of tails
@@ -357,7 +360,18 @@ def make_atoms(snapshots: IntArray, frequency: Array, n_classes: int) -> Atoms:
     smoothed = (counts[common] + mean) / (totals[common, None] + 1)
     atoms = np.concatenate([corners, *broad, *faces, smoothed, *_edges(corners)])
     atoms = np.maximum(atoms, LEAST_SHARE / size)
-    return _spread_tail(atoms / atoms.sum(axis=1, keepdims=True), n_classes - N_LEADING, generator)
+    atoms /= atoms.sum(axis=1, keepdims=True)
+    return _spread_tail(atoms, _lapses(size, n_classes), n_classes - N_LEADING, generator)
+
+
+def _lapses(size: int, n_classes: int) -> Array:
+    """Return atoms with one rank and lapses, (1 - e) e_j + e / n_classes, over lumped ranks."""
+    n_clear = min(size, N_LEADING)
+    uniform = np.full(size, 1 / n_classes)
+    uniform[-1] = 1 - uniform[:-1].sum()
+    share = LAPSE_SHARES[:, None, None]
+    lapses = (1 - share) * np.eye(size)[:n_clear] + share * uniform
+    return np.asarray(lapses.reshape(-1, size))
 
 
 def _edges(corners: Array) -> list[Array]:
@@ -372,13 +386,18 @@ def _edges(corners: Array) -> list[Array]:
     return [(1 - share) * corners[first] + share * corners[second] for first, second in pairs]
 
 
-def _spread_tail(lumped: Array, n_tail: int, generator: np.random.Generator) -> Atoms:
-    """Spread the mass of the tail evenly over random numbers of ranks."""
+def _spread_tail(
+    lumped: Array, lapses: Array, n_tail: int, generator: np.random.Generator
+) -> Atoms:
+    """Spread the mass of the tail evenly over random numbers of ranks; of lapses, over all."""
     if n_tail <= 1:
-        return Atoms(lumped, np.ones(len(lumped)), n_tail)
+        both = np.concatenate([lumped, lapses])
+        return Atoms(both, np.ones(len(both)), n_tail)
     lumped = np.repeat(lumped, N_WIDTHS_EACH, axis=0)
     sizes = np.unique(np.geomspace(1, n_tail, N_WIDTHS).round())
     width = generator.choice(sizes, len(lumped))
+    width = np.concatenate([width, np.full(len(lapses), float(n_tail))])
+    lumped = np.concatenate([lumped, lapses])
     return Atoms(lumped, width, n_tail)
 
 
