@@ -8,7 +8,16 @@ import pytest
 
 # From what everything leans on to what leans on everything.
 ROOMS: dict[str, list[str]] = {
-    "_base": ["typing", "errors", "files", "fingerprints", "frames", "notebook", "validation"],
+    "_base": [
+        "typing",
+        "errors",
+        "interval",
+        "files",
+        "fingerprints",
+        "frames",
+        "notebook",
+        "validation",
+    ],
     "uncertainty": [
         "array_operations",
         "entropy",

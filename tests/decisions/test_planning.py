@@ -132,7 +132,7 @@ def test_no_cell_on_its_own_is_wider_than_the_worst_case(
 
 
 def test_brier_interval_of_many_items_has_no_width() -> None:
-    """Two labels an item identify Brier's aleatoric uncertainty (spec 3.3)."""
+    """Two labels per item identify Brier's aleatoric uncertainty."""
     assert interval_width(10**9, k=2, mixture=TERNARY, entropy="brier") < 1e-3
 
 
@@ -163,7 +163,7 @@ def test_an_unreachable_width_names_the_labels_that_would_do() -> None:
     ) as caught:
         items_needed(k=2, width=0.05, mixture=BINARY)
 
-    named = re.search(r"Give k=(\d+) labels an item", str(caught.value))
+    named = re.search(r"Give k=(\d+) labels per item", str(caught.value))
     assert named is not None
     assert items_needed(k=int(named[1]), width=0.05, mixture=BINARY) > 1000
 
@@ -178,10 +178,13 @@ def test_a_width_that_no_number_of_labels_reaches_says_so() -> None:
     [
         (
             {"k": 2, "n_classes": 2},
-            "`epsilon` or `width` must be given, and not both, got None and None",
+            "`epsilon` and `width` must be given one without the other, got None and None",
         ),
-        ({"k": 2, "n_classes": 2, "epsilon": 0.1, "width": 0.1}, "and not both, got 0.1 and 0.1"),
-        ({"k": 2, "width": 0.1}, "`n_classes` or `mixture` must be given"),
+        (
+            {"k": 2, "n_classes": 2, "epsilon": 0.1, "width": 0.1},
+            "one without the other, got 0.1 and 0.1",
+        ),
+        ({"k": 2, "width": 0.1}, "`n_classes` must be given, or a `mixture` instead of it"),
         (
             {"k": 2, "width": 0.1, "mixture": WORLD},
             "`mixture` must be Mixtures of one item, got Mixtures\\(4 items",
@@ -350,7 +353,7 @@ def test_frame_has_a_row_for_each_split(plan: BudgetPlan) -> None:
             {"k": (2, 5)},
             "`k` must be an integer from 1 to 4, got .*5.* It may not exceed the budget",
         ),
-        (WORLD, 100, {"k": ()}, "`k` must hold at least one number of labels an item, got none"),
+        (WORLD, 100, {"k": ()}, "`k` must hold at least one number of labels per item, got none"),
         (
             WORLD,
             100,

@@ -19,11 +19,12 @@ from hocal.guarantees.bounds import epsilon_bound
 from hocal.guarantees.cell_uncertainty import (
     Advice,
     Sample,
+    Target,
     advise,
     cell_intervals,
     estimator_sizes,
 )
-from hocal.guarantees.certificates import Certificate, certify
+from hocal.guarantees.certificates import Certificate, advise_folds, assign_folds, certify
 
 EVERY = [
     (quantity, entropy)
@@ -153,7 +154,7 @@ def test_an_estimate_outside_its_interval_is_flagged_and_kept() -> None:
     assert "!1.099" in certificate.table()
 
 
-def test_one_label_an_item_leaves_the_split_open() -> None:
+def test_one_label_per_item_leaves_the_split_open() -> None:
     statistics = world(1)
     certificate = certify(statistics, empirical(statistics))
 
@@ -207,25 +208,22 @@ def test_advice_from_elsewhere_is_never_needed() -> None:
     sample = Sample(np.array([[5, 0, 0], [4, 1, 0]]), np.array([300.0, 100.0]))
     alone = advise(None, estimator_sizes(sample.totals), n_classes=3, n_items=400, same_order=False)
 
-    lower, upper = cell_intervals(sample, alone, 0.05)["shannon", "aleatoric"]
+    lower, upper = cell_intervals(sample, alone, 0.05)[Target("aleatoric", "shannon")]
 
     assert 0 < lower < upper < np.log(3)
 
 
 def test_only_labels_of_other_cells_choose_the_statistics() -> None:
     """A cell's coefficients are the same whatever its own labels are: replace them and compare the advice."""
-    from hocal.guarantees.certificates import _advise_folds, _folds
-
     first = world()
     rows = np.repeat(np.arange(len(first.observed.cells)), first.observed.multiplicity)
     counts, cells = np.asarray(first.observed.counts)[rows].copy(), first.observed.cells[rows]
     counts[cells == 2] = [0, 0, 5]
     second = statistics_of(counts, cells, 5)
-    fold = _folds(first)
+    fold = assign_folds(first)
 
     before, after = (
-        _advise_folds(each, each.observed, fold, False, alone=False)[fold[2]]
-        for each in (first, second)
+        advise_folds(each, each.observed, fold, False)[fold[2]] for each in (first, second)
     )
 
     assert isinstance(before, Advice)
@@ -247,13 +245,41 @@ def test_the_table_fits_a_terminal_and_names_the_assumptions(certificate: Certif
     assert "independent" in lines[-1]
 
 
-def test_a_frame_has_a_row_a_cell(certificate: Certificate) -> None:
+def test_a_frame_has_one_row_per_cell(certificate: Certificate) -> None:
     frame = certificate.to_frame("brier")
 
     assert len(frame) == len(certificate) == 5
     assert {"aleatoric", "aleatoric_lower", "aleatoric_upper", "epsilon", "source"} <= set(
         frame.columns
     )
+
+
+def test_rows_hold_the_columns_of_the_cells_with_items(certificate: Certificate) -> None:
+    rows = certificate.rows("brier")
+    columns = certificate.as_dict("brier")
+
+    assert [row.cell for row in rows] == [0, 1, 2, 3]
+    for row in rows:
+        assert row.n_items == columns["n_items"][row.cell]
+        assert row.epsilon == columns["epsilon"][row.cell]
+        assert row.aleatoric.estimate == columns["aleatoric"][row.cell]
+        assert row.aleatoric.upper == columns["aleatoric_upper"][row.cell]
+
+
+def test_the_estimates_are_those_of_the_mixtures(certificate: Certificate) -> None:
+    parts = hocal.decompose(empirical(world()), "brier")
+
+    np.testing.assert_array_equal(
+        certificate.estimates[Target("epistemic", "brier")], parts.epistemic
+    )
+
+
+def test_a_table_can_name_its_cells(certificate: Certificate) -> None:
+    head, *lines, _ = certificate.table(names=["one", "two", "three", "four", "empty"]).splitlines()
+
+    assert head.endswith("  name")
+    assert [line.split()[-1] for line in lines] == ["one", "two", "three", "four"]
+    assert [line.rsplit("  ", 1)[0] for line in lines] == certificate.table().splitlines()[1:5]
 
 
 def test_the_short_form_says_how_wide_the_intervals_are(certificate: Certificate) -> None:

@@ -1,26 +1,27 @@
-"""Deconvolution: estimate the mixture of label distributions behind few labels an item (spec 3.5).
+"""Deconvolution: estimate the mixture of label distributions behind few labels per item.
 
 Everything happens over ranks: each item's classes are in order of falling predicted probability.
+docs/mathematics.md has the model.
 
-1. The pool: nonparametric maximum likelihood of one mixture for all items on a fixed dictionary of label
-   distributions ("atoms") with a weak uniform prior, solved to a duality gap. The prior decides
-   what few labels leave open; what two labels do tell, a tilt in the first rank and in ||p||^2
-   takes from them alone.
-2. The cells: each cell's mixture is the pool tilted by exp(theta . phi), phi = (probability of the first
-   rank, square root of the entropy). theta is a regression on what the model predicts in the cell,
-   plus effects of its group, its level and itself. The scale of each of these is chosen by the
-   marginal likelihood of the labels, so a cell with few items leans on its relatives, an empty one
-   on them alone.
-3. A cell leaves this family as far as its own labels ask for it: expectation maximisation with the tilted
-   pool as a prior of PRIOR_ITEMS items. Large cells thus are free to take any shape.
-4. One common tilt makes the cells agree with the pool on average over the items: fitted alone, small cells
-   look too extreme.
+1. The pool: nonparametric maximum likelihood of one mixture for all items on a fixed dictionary of
+   label distributions ("atoms") with a weak uniform prior, solved to a duality gap. The prior
+   decides what few labels leave open; what two labels do tell, a tilt in the first rank and in
+   ||p||^2 takes from them alone.
+2. The cells: each cell's mixture is the pool tilted by exp(theta . phi), phi = (probability of the
+   first rank, square root of the entropy). theta is a regression on what the model predicts in the
+   cell, plus effects of its group, its level and itself. The scale of each of these is chosen by
+   the marginal likelihood of the labels, so a cell with few items leans on its relatives, an empty
+   one on them alone.
+3. A cell leaves this family as far as its own labels ask for it: expectation maximisation with the
+   tilted pool as a prior of PRIOR_ITEMS items. Large cells thus are free to take any shape.
+4. One common tilt makes the cells agree with the pool on average over the items: fitted alone,
+   small cells look too extreme.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,7 @@ from hocal.calibration.pool import (
     Atoms,
     fit_pool,
     make_atoms,
+    place_tails,
     sample_snapshots,
     snapshot_likelihood,
 )
@@ -41,27 +43,59 @@ from hocal.uncertainty.snapshots import compress
 
 __all__ = ["Deconvolution", "deconvolve"]
 
-PRIOR_LABELS = 100.0  # the prior on the pool weighs as much as this many labels
-PRIOR_ITEMS = 200.0  # a cell's tilted pool weighs as much as this many of its items
-N_BINS = 24  # atoms whose two features lie in the same of 24 x 24 bins are tilted together
+# The prior on the pool weighs as much as this many labels: enough to decide what few labels leave
+# open, too few to move what hundreds of items say.
+PRIOR_LABELS = 100.0
+# A cell's tilted pool weighs as much as this many of its items; cells with more take their shape.
+PRIOR_ITEMS = 200.0
+# Steps of expectation maximisation from the tilted pool, which is a good start.
+N_LOOSENING_STEPS = 30
+# Atoms whose two features lie in the same of 24 x 24 bins are tilted together: a tilt differs
+# little inside a bin, and some hundred groups cost a fraction of what a thousand atoms do.
+N_BINS = 24
+BELOW_ONE = 1e-9  # keeps the largest feature in the last bin
+N_LIKELIHOOD_ROWS = 1024  # snapshots whose likelihood under all atoms is held at once, some 10 MB
+# Precision of the tilt of the pool; it only matters where the likelihood has no maximum.
+SLIGHT_PRECISION = 0.04
+# Share of the largest variance below which a feature direction is taken as constant.
+FLAT_SHARE = 1e-4
+LEAST_SPREAD = 1e-9  # of a moment over the pool, so that a constant one is not divided by 0
+LEAST_WEIGHT = 1e-300  # of a group of atoms in a cell: a weight that underflowed keeps a logarithm
+GRADIENT_TOLERANCE = 1e-8  # of the common tilt: moments of cells and pool then agree to 8 digits
 
 
 @dataclass(frozen=True, eq=False)
 class Deconvolution:
-    """Estimated mixtures, one a cell, of label distributions in order of falling prediction."""
+    """Estimated mixtures, one per cell, of label distributions in order of falling prediction."""
 
     atoms: Array  #: (n_atoms, n_classes), label distributions over ranks, shared by all cells
     weights: Array  #: (n_cells, n_atoms), the mixture of each cell; rows sum to 1
     pool: Array  #: (n_atoms,), the mixture of all items together
-    scales: dict[
-        str, float
-    ]  #: spread of each kind of effect, chosen from the data; small is much shrinkage
-    #: bound on what the pool's penalised log-likelihood is short of its maximum, in nats an item
+    #: spread of each kind of effect, chosen from the data; small is much shrinkage
+    scales: dict[str, float]
+    #: bound on what the pool's penalised log-likelihood is short of its maximum, in nats per item
     gap: float
     n_iterations: int  #: Newton steps for the pool plus rounds of choosing the scales
-    source: NDArray[
-        np.str_
-    ]  #: (n_cells,), "cell", for empty cells "neighbours" (group or level) or "pool"
+    #: (n_cells,), "cell", for empty cells "neighbours" (group or level) or "pool"
+    source: NDArray[np.str_]
+
+
+class _Pool(NamedTuple):
+    """The mixture of all items together."""
+
+    weights: Array  #: (n_atoms,)
+    gap: float
+    n_iterations: int
+
+
+class _AtomGroups(NamedTuple):
+    """Groups of atoms with like features, which are tilted together."""
+
+    member: Index  #: (n_atoms,) group of each atom
+    weights: Array  #: (n_groups,) in the pool
+    features: Array  #: (n_groups, 2) what tilts them
+    moments: Array  #: (n_groups, 2) mean first rank and mean entropy
+    belongs: sparse.csr_array  #: (n_atoms, n_groups) weight of each atom in the column of its group
 
 
 def deconvolve(
@@ -81,7 +115,7 @@ def deconvolve(
     ----------
     counts : array or sparse matrix of shape (n_rows, n_classes)
         Count vectors over ranks, with any numbers of labels. Some rows need two labels or more:
-        from one label an item, disagreement is a guess of the prior.
+        from one label per item, disagreement is a guess of the prior.
     cells : array of shape (n_rows,)
         Cell of each row.
     multiplicity : array of shape (n_rows,)
@@ -107,53 +141,73 @@ def deconvolve(
     >>> bool(fit.gap < 1e-6), (fit.weights @ disagreement).round(1).tolist()
     (True, [0.5])
     """
-    kin = [np.unique(np.asarray(labels), return_inverse=True)[1] for labels in (group, level)]
+    group = np.unique(np.asarray(group), return_inverse=True)[1]
+    level = np.unique(np.asarray(level), return_inverse=True)[1]
     checked = check_counts(counts)
-    where = check_cells(cells, checked.shape[0], n_cells=len(kin[0]))
+    where = check_cells(cells, checked.shape[0], n_cells=len(group))
     items = check_whole(multiplicity, "multiplicity").astype(np.float64)
-    table, snapshots = _tabulate(checked, where, items, len(kin[0]))
+    table, snapshots = _tabulate(checked, where, items, len(group))
     n_items = np.asarray(table.sum(axis=1))
     frequency = np.asarray(table.sum(axis=0))
     atoms = make_atoms(snapshots, frequency, checked.shape[1])
+    pool = _estimate_pool(snapshots, frequency, atoms)
+    groups = _group_atoms(atoms, pool.weights)
+    shared = make_design(group, level, mean_prediction, n_items)
+    has_items = n_items > 0
+    tilted = _tilted_cells(
+        atoms, groups, snapshots, table[has_items], shared.design.select(has_items)
+    )
+    fit = fit_effects(tilted, shared.kind)
+    n_shared = len(shared.kind)
+    theta = shared.design.sum_effects(fit.effects[:n_shared])
+    theta[has_items] += fit.effects[n_shared:]
+    weights = tilted.tilt(theta)
+    weights[has_items] = _follow_labels(tilted, weights[has_items])
+    weights = _match_pool(weights, groups, n_items)
+    within_group = pool.weights / groups.weights[groups.member]
+    placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
+    weights = weights[:, groups.member] * within_group
+    return Deconvolution(
+        placed.points,
+        weights[:, placed.atom] * placed.share,
+        pool.weights[placed.atom] * placed.share,
+        dict(zip([*shared.names, "cell"], fit.scales.tolist(), strict=True)),
+        pool.gap,
+        pool.n_iterations + fit.n_rounds,
+        _sources(n_items, group, level),
+    )
+
+
+def _sources(n_items: Array, group: Index, level: Index) -> NDArray[np.str_]:
+    """Return whose items each cell's mixture comes from."""
+    related_items = np.bincount(group, n_items)[group] + np.bincount(level, n_items)[level]
+    elsewhere = np.where(related_items > 0, "neighbours", "pool")
+    return np.where(n_items > 0, "cell", elsewhere)
+
+
+def _estimate_pool(snapshots: IntArray, frequency: Array, atoms: Atoms) -> _Pool:
+    """Fit one mixture to all items, and tilt it in what two labels identify."""
     sample, times = sample_snapshots(snapshots, frequency)
     likelihood = snapshot_likelihood(sample, atoms)
-    found = fit_pool(
-        likelihood,
-        times,
-        prior=PRIOR_LABELS * frequency.sum() / (snapshots[:, :-1].sum(axis=1) @ frequency),
-    )
-    pool = _sharpen(found.weights, likelihood, times, atoms.points)
-    names, kind, design = make_design(kin, mean_prediction, n_items)
-    filled, member, moments = _group_atoms(
-        atoms, pool, snapshots, table[n_items > 0], design.select(n_items > 0)
-    )
-    effects, scales, n_rounds = fit_effects(filled, kind)
-    theta = design.sum_effects(effects[: len(kind)])
-    theta[n_items > 0] += effects[len(kind) :]
-    weights = filled.tilt(theta)
-    weights[n_items > 0] = _loosen(filled, weights[n_items > 0])
-    weights = _match_pool(weights, filled.pool, moments, n_items)
-    weights = weights[:, member] * (pool / filled.pool[member])
-    spread = dict(zip([*names, "cell"], scales.tolist(), strict=True))
-    related = np.bincount(kin[0], n_items)[kin[0]] + np.bincount(kin[1], n_items)[kin[1]] > 0
-    source = np.where(n_items > 0, "cell", np.where(related, "neighbours", "pool"))
-    return Deconvolution(
-        atoms.points, weights, pool, spread, found.gap, found.n_iterations + n_rounds, source
-    )
+    n_labels = snapshots[:, :-1].sum(axis=1) @ frequency
+    prior_items = PRIOR_LABELS * frequency.sum() / n_labels
+    found = fit_pool(likelihood, times, prior=prior_items)
+    weights = _sharpen(found.weights, likelihood, times, atoms)
+    return _Pool(weights, found.gap, found.n_iterations)
 
 
-def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Array) -> Array:
-    """Tilt the pool by maximum likelihood in what two labels identify, the first rank and ||p||^2."""
-    features = _whiten(np.column_stack([atoms[:, 0], (atoms**2).sum(axis=1)]), pool)
-    alone = Design(np.empty((1, 0)), sparse.csr_array((1, 0)), sparse.csr_array((0, 1)))
-    one_cell = TiltedCells(features, pool, likelihood, sparse.csr_array(frequency[None]), alone)
-    # The slight penalty only matters where the likelihood has no maximum.
-    sharpened: Array = one_cell.tilt(penalised_fit(one_cell, np.zeros((1, 2)), np.array([0.04])))[0]
-    return sharpened
+def _sharpen(pool: Array, likelihood: Array, frequency: Array, atoms: Atoms) -> Array:
+    """Tilt the pool in what two labels identify, the first rank and ||p||^2, by its likelihood."""
+    features = _whiten(np.column_stack([atoms.lumped[:, 0], atoms.squares]), pool)
+    no_effects = Design(np.empty((1, 0)), sparse.csr_array((1, 0)), sparse.csr_array((0, 1)))
+    items = sparse.csr_array(frequency[None])
+    one_cell = TiltedCells(features, pool, likelihood, items, no_effects)
+    tilt = penalised_fit(one_cell, np.zeros((1, 2)), np.array([SLIGHT_PRECISION]))
+    return np.asarray(one_cell.tilt(tilt)[0])
 
 
 def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple[Any, IntArray]:
-    """Return the number of items of each snapshot in each cell, and the snapshots in lexicographic order.
+    """Return the number of items of each snapshot in each cell, and the snapshots in order.
 
     A snapshot is a row of counts of the leading ranks, of the tail, and of the tail's ranks with
     labels.
@@ -161,83 +215,81 @@ def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple
     leading = counts[:, :N_LEADING]
     tail = counts[:, N_LEADING:]
     dense = leading if isinstance(leading, np.ndarray) else leading.toarray()
-    sums = (
-        [tail.sum(axis=1), (tail > 0).sum(axis=1)]
-        if tail.shape[1]
-        else [np.zeros(len(dense), dtype=np.int64)]
-    )
+    sums = [np.zeros(len(dense), dtype=np.int64)]
+    if tail.shape[1]:
+        sums = [tail.sum(axis=1), (tail > 0).sum(axis=1)]
     packed = compress(np.column_stack([dense, *sums]))
-    table = sparse.coo_array(
-        (items, (cells, packed.inverse)), shape=(n_cells, len(packed.multiplicity))
-    ).tocsr()
+    shape = (n_cells, len(packed.multiplicity))
+    table = sparse.coo_array((items, (cells, packed.inverse)), shape=shape).tocsr()
     table.sort_indices()
     return table, np.asarray(packed.unique)
 
 
-def _group_atoms(
-    atoms: Atoms, pool: Array, snapshots: IntArray, table: Any, design: Design
-) -> tuple[TiltedCells, Index, Array]:
-    """Group atoms of like features; also return each atom's group and the groups' mean first rank and entropy."""
-    entropy = special.entr(atoms.points).sum(axis=1)
-    raw = np.column_stack(
-        [atoms.points[:, 0], np.sqrt(entropy)]
-    )  # the root steadies the variance of the entropy
-    bins = np.floor(raw / raw.max(axis=0) * (N_BINS - 1e-9)).astype(np.int64)
+def _group_atoms(atoms: Atoms, pool: Array) -> _AtomGroups:
+    """Group atoms of like features: probability of the first rank and root of the entropy."""
+    entropy = np.maximum(atoms.entropy, 0.0)
+    # The root steadies the variance of the entropy.
+    features = np.column_stack([atoms.lumped[:, 0], np.sqrt(entropy)])
+    scaled = features / features.max(axis=0)
+    bins = np.floor(scaled * (N_BINS - BELOW_ONE)).astype(np.int64)
     member = np.unique(bins @ [N_BINS, 1], return_inverse=True)[1]
-    belongs = sparse.csr_array((pool, member, np.arange(len(pool) + 1)))  # (n_atoms, n_groups)
-    mass = np.asarray(belongs.sum(axis=0), dtype=np.float64)
-    means = (belongs.T @ np.column_stack([raw, entropy])) / mass[:, None]
-    parts = np.array_split(snapshots, len(snapshots) // 1024 + 1)
-    likelihood = (
-        np.concatenate([snapshot_likelihood(part, atoms) @ belongs for part in parts]) / mass
-    )
-    items = sparse.csr_array(
-        (table.data, np.arange(table.nnz), table.indptr), shape=(table.shape[0], table.nnz)
-    )
-    filled = TiltedCells(
-        _whiten(means[:, :2], mass), mass, likelihood[table.indices], items, design
-    )
-    return filled, member, means[:, [0, 2]]
+    belongs = sparse.csr_array((pool, member, np.arange(len(pool) + 1)))
+    weights = np.asarray(belongs.sum(axis=0), dtype=np.float64)
+    means = (belongs.T @ np.column_stack([features, entropy])) / weights[:, None]
+    return _AtomGroups(member, weights, _whiten(means[:, :2], weights), means[:, [0, 2]], belongs)
+
+
+def _tilted_cells(
+    atoms: Atoms, groups: _AtomGroups, snapshots: IntArray, table: Any, design: Design
+) -> TiltedCells:
+    """Return what the tilts are fitted to: the likelihood of each snapshot under each group."""
+    parts = np.array_split(snapshots, len(snapshots) // N_LIKELIHOOD_ROWS + 1)
+    sums = np.concatenate([snapshot_likelihood(part, atoms) @ groups.belongs for part in parts])
+    likelihood = sums / groups.weights
+    shape = (table.shape[0], table.nnz)
+    items = sparse.csr_array((table.data, np.arange(table.nnz), table.indptr), shape=shape)
+    return TiltedCells(groups.features, groups.weights, likelihood[table.indices], items, design)
 
 
 def _whiten(features: Array, weights: Array) -> Array:
-    """Return features turned and scaled to be uncorrelated with unit variance; flat directions become 0."""
+    """Return features made uncorrelated with unit variance; flat directions become 0."""
     centred = features - weights @ features
     variance, axes = np.linalg.eigh((centred * weights[:, None]).T @ centred)
-    flat = variance <= 1e-4 * variance.max()
-    return np.asarray(
-        centred @ axes / np.where(flat, np.inf, np.sqrt(np.where(flat, 1.0, variance)))
-    )
+    flat = variance <= FLAT_SHARE * variance.max()
+    deviation = np.where(flat, np.inf, np.sqrt(np.where(flat, 1.0, variance)))
+    return np.asarray(centred @ axes / deviation)
 
 
-def _loosen(filled: TiltedCells, prior: Array) -> Array:
-    """Take 30 steps of expectation maximisation from the prior, which counts as PRIOR_ITEMS items."""
+def _follow_labels(tilted: TiltedCells, prior: Array) -> Array:
+    """Take steps of expectation maximisation from the prior, which counts as PRIOR_ITEMS items."""
     weights = np.empty_like(prior)
-    for block in filled.blocks():
-        here = prior[block.cells]
+    for block in tilted.blocks:
+        start = prior[block.cells]
+        here = start
         ratios = sparse.csr_array((block.items, np.arange(block.first[-1]), block.first))
         total = PRIOR_ITEMS + ratios.sum(axis=1)[:, None]
-        for _ in range(30):
+        for _ in range(N_LOOSENING_STEPS):
             ratios.data = block.items / block.weigh(here).sum(axis=1)
-            here = (PRIOR_ITEMS * prior[block.cells] + here * (ratios @ block.likelihood)) / total
+            here = (PRIOR_ITEMS * start + here * (ratios @ block.likelihood)) / total
         weights[block.cells] = here
     return weights
 
 
-def _match_pool(weights: Array, pool: Array, moments: Array, n_items: Array) -> Array:
-    """Tilt all cells alike until their item-weighted mean moments equal the pool's (a convex problem)."""
-    centred = moments - pool @ moments
-    scaled = centred / np.maximum(np.sqrt(pool @ centred**2), 1e-9)
-    logs = np.log(np.maximum(weights, 1e-300))
+def _match_pool(weights: Array, groups: _AtomGroups, n_items: Array) -> Array:
+    """Tilt all cells alike until their item-weighted mean moments equal the pool's: convex."""
+    centred = groups.moments - groups.weights @ groups.moments
+    spread = np.sqrt(groups.weights @ centred**2)
+    scaled = centred / np.maximum(spread, LEAST_SPREAD)
+    logs = np.log(np.maximum(weights, LEAST_WEIGHT))
     share = n_items / n_items.sum()
 
     def objective(tilt: Array) -> tuple[float, Array]:
         tilted = logs + scaled @ tilt
-        return float(share @ special.logsumexp(tilted, axis=1)), share @ special.softmax(
-            tilted, axis=1
-        ) @ scaled
+        value = float(share @ special.logsumexp(tilted, axis=1))
+        gradient = share @ special.softmax(tilted, axis=1) @ scaled
+        return value, gradient
 
-    found = optimize.minimize(
-        objective, np.zeros(scaled.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-8}
-    )
+    start = np.zeros(scaled.shape[1])
+    options = {"gtol": GRADIENT_TOLERANCE}
+    found = optimize.minimize(objective, start, jac=True, method="BFGS", options=options)
     return np.asarray(special.softmax(logs + scaled @ found.x, axis=1))

@@ -1,4 +1,4 @@
-"""The paper's post-hoc predictor: the histogram of the k-snapshots of each cell, or of a cell nearby."""
+"""The paper's post-hoc predictor: the histogram of the k-snapshots of each cell, or one nearby."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["borrow", "empirical_mixtures"]
 
 
 def borrow(filled: Mask, layout: CellLayout) -> Index:
-    """Return the cell whose items each cell uses: its own, else the nearest filled one of its group, else -1.
+    """Return whose items each cell uses: its own, else the nearest cell of its group, else -1.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def borrow(filled: Mask, layout: CellLayout) -> Index:
     >>> import numpy as np
     >>> from hocal.calibration.empirical import borrow
     >>> from hocal.cells.partitions import CellLayout
-    >>> borrow(np.array([False, True, False]), CellLayout(np.array([0, 0, 1]), np.array([0, 1, 0]))).tolist()
+    >>> layout = CellLayout(group=np.array([0, 0, 1]), level=np.array([0, 1, 0]))
+    >>> borrow(np.array([False, True, False]), layout).tolist()
     [1, 1, -1]
     """
     source = np.where(filled, np.arange(len(filled)), -1)

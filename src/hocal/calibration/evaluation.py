@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.notebook import fold, table
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
@@ -30,10 +31,11 @@ from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, sub_snapsho
 
 __all__ = ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"]
 
-# snapshots of a predicted mixture that are listed; beyond that, as many are drawn
+# Snapshots of a predicted mixture that are listed; beyond that, as many are drawn.
 MAX_REFERENCE = 5_000
-# pairs of an atom and a snapshot whose probability is computed, a few seconds
+# Pairs of an atom and a snapshot whose probability is computed: a few seconds.
 MAX_WORK = 500_000_000
+LATTICE_ROUNDING = 1e-6  # labels by which k times an atom may miss whole numbers
 
 Average = Literal["items", "cells"] | None
 Predictor = Literal["mixture", "snapshot"]
@@ -41,7 +43,7 @@ Predictor = Literal["mixture", "snapshot"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationError:
-    """How far predicted k-snapshots are from observed ones, cell by cell, and how far chance alone puts them.
+    """How far predicted k-snapshots are from observed ones in each cell, and how far by chance.
 
     Attributes
     ----------
@@ -77,8 +79,9 @@ class CalibrationError:
     predictor: Predictor = "mixture"
 
     def __repr__(self) -> str:
+        n_cells = int((self.n_items > 0).sum())
         return fold(
-            f"CalibrationError(k={self.k}, {int((self.n_items > 0).sum())} cells, mean {self.mean:.3g} "
+            f"CalibrationError(k={self.k}, {n_cells} cells, mean {self.mean:.3g} "
             f"(by chance {self.noise_floor:.3g}, p = {self.p_value:.3g}), max {self.max:.3g})"
         )
 
@@ -109,7 +112,7 @@ class CalibrationError:
         return float(self._item_average(self.per_cell))
 
     def quantile(self, q: float) -> float:
-        """Return a quantile of the distance over the filled cells."""
+        """Return a quantile of the distance over the cells with items."""
         return float(np.nanquantile(self.per_cell, check_fraction(q, "q")))
 
     @property
@@ -130,9 +133,8 @@ class CalibrationError:
     @property
     def p_value(self) -> float:
         """Chance of a `mean` at least this large if the predictions were perfectly calibrated."""
-        return float(
-            (1 + (self._item_average(self.null) >= self.mean).sum()) / (1 + len(self.null))
-        )
+        exceeded = (self._item_average(self.null) >= self.mean).sum()
+        return float((1 + exceeded) / (1 + len(self.null)))
 
     @property
     def p_value_per_cell(self) -> Array:
@@ -152,7 +154,7 @@ class CalibrationError:
 
     @property
     def higher_order_bound(self) -> float:
-        """Bound on the distance to the true mixtures implied by `max`: epsilon plus the slack of k labels.
+        """Bound on the distance to the true mixtures: `max` plus the slack of k labels.
 
         The slack counts twice where a mixture was projected to be compared.
         """
@@ -161,9 +163,9 @@ class CalibrationError:
         )
 
     def _item_average(self, distances: Array) -> Array:
-        filled = self.n_items > 0
-        weights = self.n_items[filled] / self.n_items.sum()
-        return np.asarray(distances[..., filled] @ weights)
+        has_items = self.n_items > 0
+        weights = self.n_items[has_items] / self.n_items.sum()
+        return np.asarray(distances[..., has_items] @ weights)
 
 
 def calibration_error(
@@ -179,17 +181,16 @@ def calibration_error(
 ) -> CalibrationError:
     """Measure kth-order calibration: W1 between predicted and observed k-snapshots in each cell.
 
-    An item with more than k labels counts with all its k-snapshots (spec 1.3). A raw distance
-    between samples is large even when nothing is wrong, so the same pipeline is run on labels drawn
-    from the predictions; the resulting noise floor and p-values are exact for any sample size (spec
-    1.6).
+    An item with more than k labels counts with all its k-snapshots. A raw distance between samples
+    is large even when nothing is wrong, so the same pipeline is run on labels drawn from the
+    predictions; the resulting noise floor and p-values are exact for any sample size.
 
     Parameters
     ----------
     mixtures : Mixtures
-        Predictions, one an item: calibrated ones, ensembles, Dirichlet, anything.
+        Predictions, one per item: calibrated ones, ensembles, Dirichlet, anything.
     counts : array or sparse matrix of shape (n_items, n_classes)
-        Labels of the same items, not used to fit the mixtures; at least k an item.
+        Labels of the same items, not used to fit the mixtures; at least k per item.
     k : int, optional
         Labels in a snapshot; the smallest total by default.
     cells : array of shape (n_items,), optional
@@ -273,7 +274,7 @@ def aleatoric_error(
     average: Average = "items",
     label_distributions: ArrayLike | None = None,
 ) -> float | Array:
-    """Return how far predicted aleatoric uncertainty is from the truth, |AU(cell) - mean AU* of its items|.
+    """Return the error of predicted aleatoric uncertainty, |AU(cell) - mean AU* of its items|.
 
     Parameters
     ----------
@@ -293,7 +294,7 @@ def aleatoric_error(
     Returns
     -------
     float or ndarray of shape (n_cells,)
-        Error in the units of the decomposition (spec 1.14).
+        Error in the units of the decomposition.
 
     Examples
     --------
@@ -303,9 +304,8 @@ def aleatoric_error(
     0.5
     """
     truth = _label_distributions(counts, label_distributions)
-    check_same_length(
-        parts, truth, ("parts", "counts" if label_distributions is None else "label_distributions")
-    )
+    given = "counts" if label_distributions is None else "label_distributions"
+    check_same_length(parts, truth, ("parts", given))
     where = check_cells(cells, len(parts))
     if average is not None:
         check_choice(average, "average", ("items", "cells"))
@@ -315,11 +315,9 @@ def aleatoric_error(
         errors = np.abs(np.bincount(where, gaps) / n_items)
     if average is None:
         return errors
-    return float(
-        np.average(
-            errors[n_items > 0], weights=n_items[n_items > 0] if average == "items" else None
-        )
-    )
+    has_items = n_items > 0
+    weights = n_items[has_items] if average == "items" else None
+    return float(np.average(errors[has_items], weights=weights))
 
 
 def coverage(
@@ -354,9 +352,8 @@ def coverage(
 
 def _label_distributions(counts: Any, label_distributions: ArrayLike | None) -> Array:
     if (counts is None) == (label_distributions is None):
-        raise ValueError(
-            "`counts` must be given, or `label_distributions` instead of it, and not both."
-        )
+        rule = "must be given, or `label_distributions` instead of it, and not both"
+        raise InputError("counts", rule)
     if label_distributions is not None:
         return check_simplex(label_distributions, "label_distributions", ndim=2)
     checked = check_dense_counts(counts)
@@ -400,17 +397,19 @@ def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
     """Return mixtures of k-snapshots after checking that their atoms are such."""
     counts = mixtures.support * k
     strays = np.abs(counts - np.rint(counts)).max(axis=1)
-    if strays.max() > 1e-6:
+    if strays.max() > LATTICE_ROUNDING:
         atom = mixtures.support[int(strays.argmax())]
-        raise ValueError(
-            f"`k` must be the size of the predicted snapshots, got k={k} and an atom {atom.round(4).tolist()}. "
-            "Pass their k, or predictor='mixture' for label distributions."
+        raise InputError(
+            "k",
+            "must be the size of the predicted snapshots",
+            value=f"k={k} and an atom {atom.round(4).tolist()}",
+            remedy="Pass their k, or predictor='mixture' for label distributions.",
         )
     return Mixtures.trusted(np.rint(counts) / k, mixtures.weights, mixtures.offsets, mixtures.index)
 
 
 def _distances(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> Array:
-    """Return W1 between each cell's observed k-snapshots and the reference; NaN for a cell without items."""
+    """Return W1 between each cell's observed k-snapshots and the reference; NaN without items."""
     thinned = sub_snapshots(counts, k)
     owner = cells[thinned.items]
     order = np.argsort(owner, kind="stable")

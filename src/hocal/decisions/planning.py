@@ -1,6 +1,6 @@
 """Planning: how closely a cell will be certified, before anything is paid for.
 
-`items_needed` and `interval_width` foretell one cell of a certificate and are each other's inverse,
+`items_needed` and `interval_width` forecast one cell of a certificate and are each other's inverse,
 as `hocal.guarantees.bounds.sample_size` and `epsilon_bound` are for epsilon.
 """
 
@@ -11,12 +11,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_choice, check_fraction, check_integer, check_number
 from hocal.guarantees.betting import Draws, upper_limit
 from hocal.guarantees.bounds import sample_size
-from hocal.guarantees.cell_uncertainty import SIZES, Sample, advise, cell_intervals, estimator_sizes
-from hocal.guarantees.certificates import ENTROPIES
+from hocal.guarantees.cell_uncertainty import (
+    ENTROPIES,
+    SIZES,
+    Sample,
+    Target,
+    advise,
+    cell_intervals,
+    estimator_sizes,
+)
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import compress, enumerate_snapshots, n_snapshots
@@ -24,11 +32,11 @@ from hocal.uncertainty.snapshots import compress, enumerate_snapshots, n_snapsho
 __all__ = ["interval_width", "items_needed"]
 
 
-_POWERS = tuple(
-    4**i for i in range(1, 16)
-)  # numbers of items tried; a billion stands for any number
+# Numbers of items tried; a billion stands for any number.
+_POWERS = tuple(4**i for i in range(1, 16))
+_A_HAIR_MORE = 1 + 1e-9  # so that rounding loses no item
+_N_MEANS = 1001  # means in [0, 1] at which the widest interval is looked for
 _ADVISERS = 1000  # items of other cells: more would not change what they advise
-_SHARE = 0.95  # of delta that the certificate keeps when it tries the paper's bound as well
 _MAX_WORK = 50_000_000  # snapshots times atoms worth enumerating: a second
 _N_DRAWS = 100_000  # items drawn where there are more; a width is then right to three digits
 
@@ -46,12 +54,12 @@ def items_needed(
     """Return how many items with k labels a cell needs to be certified as closely as wanted.
 
     Epsilon falls as 1 / sqrt(N). The interval of aleatoric uncertainty narrows until only what k
-    labels leave open remains; a smaller width needs more labels an item.
+    labels leave open remains; a smaller width needs more labels per item.
 
     Parameters
     ----------
     k : int
-        Labels an item.
+        Labels per item.
     epsilon : float, optional
         Wanted kth-order calibration error of the cell's empirical snapshots, W1 in l1 units.
     width : float, optional
@@ -72,12 +80,14 @@ def items_needed(
     738
     >>> assumed = hocal.Mixtures.from_dirichlet([[0.2, 0.2]])
     >>> labels = {k: k * items_needed(k=k, width=0.2, mixture=assumed) for k in (2, 5)}
-    >>> min(labels, key=labels.get)  # labels an item of the cheapest study
+    >>> min(labels, key=labels.get)  # labels per item of the cheapest study
     5
     """
     if (epsilon is None) == (width is None):
-        raise ValueError(
-            f"`epsilon` or `width` must be given, and not both, got {epsilon!r} and {width!r}."
+        raise InputError(
+            "epsilon and width",
+            "must be given one without the other",
+            value=f"{epsilon!r} and {width!r}",
         )
     k = check_integer(k, "k", minimum=1)
     classes = _check_classes(n_classes, mixture)
@@ -85,24 +95,23 @@ def items_needed(
     if epsilon is not None:
         return sample_size(epsilon, delta, k, classes)
     wanted = check_number(width, "width", minimum=0, strict=True)
-    width_of = _foretell(k, classes, mixture, delta, entropy)
+    width_of = _forecast(k, classes, mixture, delta, entropy)
     enough = next((n for n in _POWERS if width_of(n) <= wanted), None)
     if enough is not None:
         return bisect_left(range(enough), True, enough // 4, key=lambda n: width_of(n) <= wanted)
     narrowest = width_of(_POWERS[-1])
+
+    def will_do(more: int) -> bool:
+        return _forecast(more, classes, mixture, delta, entropy)(_POWERS[-1]) <= wanted
+
     rest = range(k + 1, SIZES[-1] + 1)
-    options = (classes, mixture, delta, entropy)
-    place = bisect_left(
-        rest, True, key=lambda more: _foretell(more, *options)(_POWERS[-1]) <= wanted
-    )
-    remedy = (
-        f"Give k={rest[place]} labels an item."
-        if place < len(rest)
-        else f"No k up to {SIZES[-1]} will do."
-    )
-    raise ValueError(
-        f"`width` must exceed {narrowest:.3g}, what is left open by k={k} labels on each of any number of items, "
-        f"got {wanted:g}. {remedy}"
+    place = bisect_left(rest, True, key=will_do)
+    remedy = f"No k up to {SIZES[-1]} will do."
+    if place < len(rest):
+        remedy = f"Give k={rest[place]} labels per item."
+    left_open = f"what is left open by k={k} labels on each of any number of items"
+    raise InputError(
+        "width", f"must exceed {narrowest:.3g}, {left_open}", value=f"{wanted:g}", remedy=remedy
     )
 
 
@@ -119,7 +128,7 @@ def interval_width(
 
     With a mixture, this is the certificate of the labels it is expected to give, N proj_k(mixture),
     in a cell that many others of its kind advise. From 100 items on it is a few per cent off for up
-    to five labels an item; with ten labels and few advisers real intervals of two or three classes
+    to five labels per item; with ten labels and few advisers real intervals of two or three classes
     were up to twice as wide. Without, it bounds the mean width for every mixture, in a cell that no
     other advises: betting limits at their worst, when the statistic takes its two extreme values
     only, and the largest bias of each.
@@ -129,7 +138,7 @@ def interval_width(
     n_items : int
         Items in the cell.
     k : int
-        Labels an item.
+        Labels per item.
     n_classes : int, optional
         Number of label classes, unless a mixture tells.
     mixture : Mixtures, optional
@@ -149,32 +158,33 @@ def interval_width(
     >>> import hocal
     >>> from hocal.decisions.planning import interval_width
     >>> assumed = hocal.Mixtures.from_dirichlet([[0.2, 0.2]])
-    >>> round(interval_width(500, k=5, mixture=assumed), 1), round(interval_width(500, k=5, n_classes=2), 1)
-    (0.1, 0.2)
+    >>> round(interval_width(500, k=5, mixture=assumed), 1)
+    0.1
+    >>> round(interval_width(500, k=5, n_classes=2), 1)  # whatever the mixture
+    0.2
     """
     n_items = check_integer(n_items, "n_items", minimum=1)
     k = check_integer(k, "k", minimum=1)
     delta = 1 - check_fraction(confidence, "confidence")
-    return _foretell(k, _check_classes(n_classes, mixture), mixture, delta, entropy)(n_items)
+    classes = _check_classes(n_classes, mixture)
+    return _forecast(k, classes, mixture, delta, entropy)(n_items)
 
 
 def _check_classes(n_classes: int | None, mixture: Mixtures | None) -> int:
     if mixture is None:
         if n_classes is None:
-            raise ValueError("`n_classes` or `mixture` must be given.")
+            raise InputError("n_classes", "must be given, or a `mixture` instead of it")
         return check_integer(n_classes, "n_classes", minimum=2)
     if not isinstance(mixture, Mixtures) or len(mixture) != 1:
-        raise ValueError(
-            f"`mixture` must be Mixtures of one item, got {mixture!r}. Index them to choose one."
-        )
+        rule = "must be Mixtures of one item"
+        raise InputError("mixture", rule, value=repr(mixture), remedy="Index them to choose one.")
     if n_classes not in (None, mixture.n_classes):
-        raise ValueError(
-            f"`n_classes` must be that of the mixture, {mixture.n_classes}, got {n_classes!r}."
-        )
+        rule = f"must be that of the mixture, {mixture.n_classes}"
+        raise InputError("n_classes", rule, value=repr(n_classes))
     return mixture.n_classes
 
 
-def _foretell(
+def _forecast(
     k: int, n_classes: int, mixture: Mixtures | None, delta: float, entropy: str
 ) -> Callable[[int], float]:
     """Return the width as a function of the number of items."""
@@ -183,21 +193,19 @@ def _foretell(
     if mixture is None:
         return lambda n_items: _worst_width(n_items, k, sizes, n_classes, delta, entropy)
     counts, chances = _likely_snapshots(mixture, k)
-    others = Sample(
-        counts, _ADVISERS * (1 + 1e-9) * chances
-    )  # a hair more, so that rounding loses no item
+    others = Sample(counts, _ADVISERS * _A_HAIR_MORE * chances)
 
     def width(n_items: int) -> float:
         advice = advise(others, sizes, n_classes=n_classes, n_items=n_items, same_order=k == 1)
-        sample = Sample(counts, n_items * (1 + 1e-9) * chances)
-        lower, upper = cell_intervals(sample, advice, delta)[entropy, "aleatoric"]
+        sample = Sample(counts, n_items * _A_HAIR_MORE * chances)
+        lower, upper = cell_intervals(sample, advice, delta)[Target("aleatoric", entropy)]
         return upper - lower
 
     return width
 
 
 def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[IntArray, Array]:
-    """Return k-snapshots and their probabilities, merged where a permutation of the classes makes them equal.
+    """Return k-snapshots and their probabilities, those merged that differ in the order of classes.
 
     The statistics of aleatoric uncertainty are sums over classes, so this changes nothing and
     leaves few rows.
@@ -211,9 +219,8 @@ def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[IntArray, Array]:
         items = single[np.zeros(_N_DRAWS, dtype=np.intp)]
         counts = items.draw(k, random_state=0)
         chances = np.full(_N_DRAWS, 1 / _N_DRAWS)
-    if (
-        k > 1 and single.n_classes > 2
-    ):  # two classes have few rows anyway; with one label only the mean speaks
+    # Two classes have few rows anyway; with one label only the mean speaks.
+    if k > 1 and single.n_classes > 2:
         counts = -np.sort(-counts, axis=1)
     packed = compress(counts)
     return np.asarray(packed.unique), np.bincount(packed.inverse, chances).astype(np.float64)
@@ -231,13 +238,13 @@ def _worst_width(
     largest = get_entropy(entropy).maximum(n_classes)
     if k == 1:
         return largest
-    mean = np.linspace(0, 1, 1001)
+    mean = np.linspace(0, 1, _N_MEANS)
     draws = Draws(np.array([[0.0], [1.0]]), n_items * np.stack([1 - mean, mean]), 0, 1)
-    overshoot = float((upper_limit(draws, _SHARE * delta / 2) - mean).max())
+    overshoot = float((upper_limit(draws, delta / 2) - mean).max())
     if entropy == "brier":  # unbiased, from 0 to the disagreement of evenly spread labels
-        return min(2 * overshoot * (k / (k - 1) * largest if k > n_classes else 1.0), largest)
+        most = k / (k - 1) * largest if k > n_classes else 1.0
+        return min(2 * overshoot * most, largest)
     advice = advise(None, sizes, n_classes=n_classes, n_items=n_items, same_order=False)
     sides = advice.estimators.values()
-    return min(
-        sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides), largest
-    )
+    width = sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides)
+    return min(width, largest)

@@ -1,5 +1,6 @@
 """Every inequality: what labels prove, with which confidence."""
 
+from hocal._base.interval import Interval
 from hocal.guarantees.bernstein import BernsteinEstimator, bernstein_estimator
 from hocal.guarantees.binary_moments import moment_interval, tail_bound
 from hocal.guarantees.bounds import (
@@ -18,7 +19,6 @@ from hocal.guarantees.bounds import (
 )
 from hocal.guarantees.certificates import Certificate, certify
 from hocal.guarantees.means import (
-    Interval,
     betting_interval,
     empirical_bernstein_interval,
     hoeffding_interval,

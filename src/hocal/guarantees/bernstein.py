@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array
 from hocal._base.validation import (
     check_choice,
@@ -37,20 +38,23 @@ __all__ = [
     "snapshot_marginal",
 ]
 
-_ROUNDING = 1e-12  # of a Bernstein sum, relative to its largest term
 Side = Literal["minimax", "upper", "lower"]
-
-
 SIDES: tuple[Side, ...] = ("minimax", "upper", "lower")
 
-
-# times the largest g: keeps the program bounded when no mixture has the reference counts
+_ROUNDING = 1e-12  # of a Bernstein sum, relative to its largest term
+# Times the largest g: keeps the program bounded when no mixture has the reference counts.
 _WILDEST = 100.0
-
-
-_EXPONENT = math.log(
-    40
-)  # of a one-sided 97.5% tail, to weigh the spread of a statistic against its mean
+# Of a one-sided 97.5% tail, to weigh the spread of a statistic against its mean.
+_EXPONENT = math.log(40)
+# Points at which a polynomial is compared with g: fewer than the wiggles of degree k need would do
+# in the middle, but entropies are steep at the ends.
+_N_CONSTRAINTS = 1_000
+_N_CONSTRAINTS_PER_LABEL = 100
+_N_PROOF = 8_000  # points at which a bound between them is proven
+# Least penalties of slope and spread: they choose among equally good statistics.
+_LEAST_SLOPE = 1e-6
+_LEAST_SPREAD = 1e-9
+_REFERENCE_ROUNDING = 1e-5  # relative, of the sum of a reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +97,16 @@ class BernsteinEstimator:
         wrong = checked.sum(axis=1) != self.k
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise ValueError(
-                f"`counts` must have k={self.k} labels in each row, got {checked[row].sum()} in row {row}. "
-                "Thin them first, or use one estimator for each total."
+            raise InputError(
+                "counts",
+                f"must have k={self.k} labels in each row",
+                value=str(checked[row].sum()),
+                where=f"in row {row}",
+                remedy="Thin them first, or use one estimator for each total.",
             )
-        # One lookup per count; only the second column speaks in the binary case.
-        return (
-            self.values[checked[:, 1]] if self.n_classes == 2 else self.values[checked].sum(axis=1)
-        )
+        if self.n_classes == 2:  # one count determines the other
+            return self.values[checked[:, 1]]
+        return np.asarray(self.values[checked].sum(axis=1))
 
     def mean(self, marginal: ArrayLike) -> float:
         """Return E[Z] from a `snapshot_marginal`."""
@@ -117,14 +123,14 @@ class BernsteinEstimator:
 
 
 def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) -> Array:
-    """Return how often a class receives i of k labels, i = 0..k, with all labels used through exact thinning.
+    """Return how often a class receives i of k labels, i = 0..k, by exact thinning.
 
     With more than two classes, sum_j P(s_j = i), which sums to n_classes; with two, P(s_1 = i).
 
     Parameters
     ----------
     counts : array-like or sparse array of shape (n_items, n_classes)
-        Label counts, at least k an item.
+        Label counts, at least k per item.
     k : int
         Number of labels of a snapshot.
     weights : array-like of shape (n_items,), optional
@@ -146,15 +152,13 @@ def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) 
     mass = np.ones(len(checked)) if weights is None else check_weights(weights)
     check_same_length(mass, checked, ("weights", "counts"))
     shown = checked[:, 1:] if checked.shape[1] == 2 else checked
-    pairs = np.stack(
-        [np.broadcast_to(checked.sum(axis=1)[:, None], shown.shape), shown], axis=-1
-    ).reshape(-1, 2)
-    distinct, inverse = np.unique(pairs @ [checked.max() + 1, 1], return_inverse=True)
-    total, hits = np.divmod(distinct, checked.max() + 1)
+    totals = np.broadcast_to(checked.sum(axis=1)[:, None], shown.shape)
+    radix = checked.max() + 1  # a total and a count in one number
+    distinct, inverse = np.unique(radix * totals.ravel() + shown.ravel(), return_inverse=True)
+    total, hits = np.divmod(distinct, radix)
     share = np.bincount(inverse, np.repeat(mass, shown.shape[1])) / mass.sum()
-    return np.asarray(
-        share @ stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k)
-    )
+    chances = stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k)
+    return np.asarray(share @ chances)
 
 
 def bernstein_estimator(
@@ -167,7 +171,7 @@ def bernstein_estimator(
     n_items: float = 1000,
     epsilon: float = 0.0,
 ) -> BernsteinEstimator:
-    """Return the best statistic of k-snapshots for E[G(p)], near it or on one side of it (spec 3.4).
+    """Return the best statistic of k-snapshots for E[G(p)], near it or on one side of it.
 
     "minimax" minimises the bias sup |sum_j Q(p_j) - g(p_j)| + epsilon * lipschitz. "upper" requires
     Q >= g on [0, 1] and minimises the mean of Z under the reference plus what its spread will cost
@@ -209,22 +213,22 @@ def bernstein_estimator(
     k = check_integer(k, "k", minimum=1)
     n_classes = check_integer(n_classes, "n_classes", minimum=2)
     if n_classes > 2 and not isinstance(kind, Separable):
-        raise ValueError(
-            f"`entropy` must be a sum over classes for n_classes={n_classes}, got {kind.name!r}. "
-            "Use 'shannon', 'brier' or 'tsallis', or two classes."
+        raise InputError(
+            "entropy",
+            f"must be a sum over classes for n_classes={n_classes}",
+            value=repr(kind.name),
+            remedy="Use 'shannon', 'brier' or 'tsallis', or two classes.",
         )
     if reference is None:
-        beta_binomial: Array = stats.betabinom.pmf(
-            np.arange(k + 1), k, 1 / n_classes, 1 - 1 / n_classes
-        )
+        share = 1 / n_classes
+        beta_binomial: Array = stats.betabinom.pmf(np.arange(k + 1), k, share, 1 - share)
         reference = beta_binomial * (n_classes if n_classes > 2 else 1)
     weights = _check_reference(reference, k, n_classes)
     n_items = check_number(n_items, "n_items", minimum=1, finite=False)
     epsilon = check_number(epsilon, "epsilon", minimum=0)
     check_choice(side, "side", SIDES)
-    return _fit(
-        kind, k, n_classes, side, tuple(weights) if side != "minimax" else (), n_items, epsilon
-    )
+    remembered = tuple(weights) if side != "minimax" else ()
+    return _fit(kind, k, n_classes, side, remembered, n_items, epsilon)
 
 
 @lru_cache(maxsize=512)
@@ -238,26 +242,16 @@ def _fit(
     epsilon: float,
 ) -> BernsteinEstimator:
     counts = np.arange(k + 1)
-    if isinstance(entropy, Brier) and k > 1:  # unbiased, so all sides are met (spec 3.3)
-        values = (
-            entropy.scale * counts * (k - counts) / (k * (k - 1)) * (2 if n_classes == 2 else 1)
-        )
+    if isinstance(entropy, Brier) and k > 1:  # unbiased, so all sides are met
+        both = 2 if n_classes == 2 else 1  # one count stands for two classes
+        values = entropy.scale * counts * (k - counts) / (k * (k - 1)) * both
         return _finish(values, k, n_classes, side, 0.0)
     g = _component(entropy, n_classes)
-    x = chebyshev_grid(1000 + 100 * k)
     if side == "minimax":
-        values = _nearest(x, g(x), k, n_classes, slope=max(epsilon, 1e-6))
+        x = _constraint_grid(k)
+        values = _nearest(x, g(x), k, n_classes, slope=max(epsilon, _LEAST_SLOPE))
     else:
-        sign = 1 if side == "upper" else -1  # a minorant of g is minus a majorant of -g
-        # The two terms of a Bernstein interval, the first doubled: a mean deviation understates a
-        # skewed spread.
-        deviation = 2 * math.sqrt(2 * _EXPONENT / n_items)
-        spread = max(_EXPONENT / (3 * n_items), 1e-9)
-        penalties = {"deviation": deviation, "spread": spread, "slope": epsilon}
-        values = sign * least_majorant(x, sign * g(x), np.array(weights), n_classes, **penalties)
-        values += sign * max(
-            float(_proven_excess(values, g, -sign)[1].max()), 0.0
-        )  # Bernstein terms sum to 1
+        values = _one_sided(g, np.array(weights), n_classes, side, n_items, epsilon)
     excesses = [_proven_excess(values, g, sign) for sign in (1, -1)]
     if n_classes == 2:
         return _finish(values, k, n_classes, side, max(float(e.max()) for _, e in excesses))
@@ -267,6 +261,32 @@ def _fit(
         float(np.interp(1 / n_classes, z, least_concave_majorant(z, e))) for z, e in excesses
     )
     return _finish(values, k, n_classes, side, n_classes * worst)
+
+
+def _constraint_grid(k: int) -> Array:
+    return chebyshev_grid(_N_CONSTRAINTS + _N_CONSTRAINTS_PER_LABEL * k)
+
+
+def _one_sided(
+    g: Callable[[Array], Array],
+    weights: Array,
+    n_classes: int,
+    side: Side,
+    n_items: float,
+    epsilon: float,
+) -> Array:
+    """Return the beta of the cheapest Bernstein polynomial above g, or below it."""
+    sign = 1 if side == "upper" else -1  # a minorant of g is minus a majorant of -g
+    x = _constraint_grid(len(weights) - 1)
+    # The two terms of a Bernstein interval, the first doubled: a mean deviation understates a
+    # skewed spread.
+    deviation = 2 * math.sqrt(2 * _EXPONENT / n_items)
+    spread = max(_EXPONENT / (3 * n_items), _LEAST_SPREAD)
+    penalties = {"deviation": deviation, "spread": spread, "slope": epsilon}
+    values = sign * least_majorant(x, sign * g(x), weights, n_classes, **penalties)
+    _, excess = _proven_excess(values, g, -sign)
+    values += sign * max(float(excess.max()), 0.0)  # Bernstein terms sum to 1
+    return values
 
 
 def _finish(values: Array, k: int, n_classes: int, side: Side, bias: float) -> BernsteinEstimator:
@@ -296,13 +316,11 @@ def _extremes(values: Array, n_classes: int) -> tuple[float, float]:
     table = np.full((2, k + 1), np.inf)  # (minimum of Z and of -Z, labels given out)
     table[:, 0] = 0
     for _ in range(min(k, n_classes)):
-        rounds = [
-            np.pad(table, ((0, 0), (i, 0)), constant_values=np.inf)[:, : k + 1]
-            for i in range(k + 1)
-        ]
-        table = np.min(
-            [r + np.array([[gain], [-gain]]) for r, gain in zip(rounds, gains, strict=True)], axis=0
-        )
+        options = []
+        for given, gain in enumerate(gains):  # labels that the next class gets
+            before = np.pad(table, ((0, 0), (given, 0)), constant_values=np.inf)[:, : k + 1]
+            options.append(before + np.array([[gain], [-gain]]))
+        table = np.min(options, axis=0)
     return n_classes * values[0] + table[0, k], n_classes * values[0] - table[1, k]
 
 
@@ -347,13 +365,12 @@ def least_majorant(
         ({"beta": unit, "above": -line}, np.zeros(k + 1)),
         ({"beta": -unit, "below": line}, np.zeros(k + 1)),
     ]
-    return _minimise(costs, rows + steps, {"beta": (-height, height), "distance": (0, None)})[
-        "beta"
-    ]
+    box = {"beta": (-height, height), "distance": (0, None)}
+    return _minimise(costs, rows + steps, box)["beta"]
 
 
 def _nearest(x: Array, target: Array, k: int, n_classes: int, *, slope: float) -> Array:
-    """Return the beta that minimises n_classes * c0 + c1 with |Q(x) - g(x)| <= c0 + c1 x, the bias over all p."""
+    """Return the beta of least bias n_classes * c0 + c1, with |Q(x) - g(x)| <= c0 + c1 x."""
     line = np.ones((len(x), 1)) if n_classes == 2 else np.stack([np.ones_like(x), x], axis=-1)
     steps, step_cost = _step_rows(k, n_classes)
     costs = {"beta": np.zeros(k + 1), "steps": slope * step_cost}
@@ -366,7 +383,7 @@ Rows = list[tuple[dict[str, Array], Array]]
 
 
 def _step_rows(k: int, n_classes: int) -> tuple[Rows, Array]:
-    """Return rows that hold the rises of beta between two numbers, and the Lipschitz constant as their cost."""
+    """Return rows that hold the rises of beta between two numbers, and their Lipschitz cost."""
     rise = np.diff(np.eye(k + 1), axis=0)
     zero = np.zeros(k)
     sides = np.array([[1.0], [1.0]] if n_classes == 2 else [[1.0, 0.0], [0.0, -1.0]])
@@ -378,7 +395,7 @@ def _step_rows(k: int, n_classes: int) -> tuple[Rows, Array]:
 
 
 def _minimise(costs: dict[str, Array], rows: Rows, bounds: dict[str, Any]) -> dict[str, Array]:
-    """Solve a linear program over named blocks of variables; each row is sum of block @ variables <= limit."""
+    """Solve a linear program over named blocks of variables; rows are sum block @ variables <= limit."""
     matrix = [
         np.hstack(
             [row.get(name, np.zeros((len(limit), len(cost)))) for name, cost in costs.items()]
@@ -407,7 +424,7 @@ def _minimise(costs: dict[str, Array], rows: Rows, bounds: dict[str, Any]) -> di
 def bernstein_excess(
     values: Array, x: Array, target: Array, *, sign: int = -1, sagitta: Array | float = 0.0
 ) -> Array:
-    """Return numbers on the grid x whose linear interpolation is at least sign * (Q - target) on [0, 1].
+    """Return numbers on the grid x that, interpolated, are at least sign * (Q - target) on [0, 1].
 
     Between neighbours at distance h, Q leaves its chord by at most h^2/8 max|Q''|, and
     |Q''| <= k(k-1) max|second difference of beta|. `sagitta` bounds, for each interval, how far
@@ -428,7 +445,7 @@ def _proven_excess(values: Array, g: Callable[[Array], Array], sign: int) -> tup
     g lies above its chord, but below the continued chords of the two neighbouring intervals. These
     rise above the chord with slopes a and b and meet at height h / (1/a + 1/b).
     """
-    x = chebyshev_grid(8000)
+    x = chebyshev_grid(_N_PROOF)
     target = g(x)
     step = np.diff(x)
     if sign > 0:
@@ -442,19 +459,19 @@ def _proven_excess(values: Array, g: Callable[[Array], Array], sign: int) -> tup
 
 
 def chebyshev_grid(n_points: int) -> Array:
-    """Return points of [0, 1] whose spacing shrinks like x^(3/4) at both ends, where entropies are steep."""
+    """Return points of [0, 1], spaced like x^(3/4) at both ends, where entropies are steep."""
     inner = np.sin(np.pi / 2 * np.linspace(0, 1, n_points)) ** 2
     return np.asarray(np.sin(np.pi / 2 * inner) ** 2)
 
 
 def _basis(x: Array, k: int) -> Array:
-    """Return Bin(i; k, x), a row for each x."""
+    """Return Bin(i; k, x), one row for each x."""
     i = np.arange(k + 1)
     return np.asarray(special.comb(k, i) * x[:, None] ** i * (1 - x[:, None]) ** (k - i))
 
 
 def _component(entropy: Entropy, n_classes: int) -> Callable[[Array], Array]:
-    """Return g with G(p) = sum_j g(p_j), or G itself as a function of the second probability of two."""
+    """Return g with G(p) = sum_j g(p_j), or for two classes G as a function of the second one."""
     if n_classes > 2 and isinstance(entropy, Separable):
         return entropy.component
     return lambda x: entropy.value(np.stack([1 - x, x], axis=-1), check_input=False)
@@ -464,9 +481,12 @@ def _check_reference(reference: ArrayLike, k: int, n_classes: int) -> Array:
     """Return count weights scaled to sum to the number of summed classes."""
     weights = check_weights(reference, "reference")
     total = n_classes if n_classes > 2 else 1
-    if len(weights) != k + 1 or not math.isclose(weights.sum(), total, rel_tol=1e-5):
-        raise ValueError(
-            f"`reference` must hold k + 1 = {k + 1} weights that sum to {total}, "
-            f"got {len(weights)} that sum to {weights.sum():.6g}. Use snapshot_marginal."
+    complete = math.isclose(weights.sum(), total, rel_tol=_REFERENCE_ROUNDING)
+    if len(weights) != k + 1 or not complete:
+        raise InputError(
+            "reference",
+            f"must hold k + 1 = {k + 1} weights that sum to {total}",
+            value=f"{len(weights)} that sum to {weights.sum():.6g}",
+            remedy="Use snapshot_marginal.",
         )
     return np.asarray(weights * (total / weights.sum()))

@@ -1,4 +1,4 @@
-"""One-sided confidence limits for means of bounded statistics, by betting, and what they imply for entropies.
+"""One-sided confidence limits for means of bounded statistics, by betting, and for entropies.
 
 A gambler who doubts that a mean is as large as m multiplies a capital by 1 + stake * (m - x) at
 each draw x. If the mean is m or more, the capital is worth at most 1 on average, so it reaches
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,20 +21,23 @@ __all__ = ["Draws", "box_limits", "lower_limit", "pair_draws", "upper_limit"]
 
 
 _SAFE = 0.99  # of the largest stake that no single draw can ruin
-_POWERS = np.linspace(0, 1, 6)[
-    :, None
-]  # stakes between the smallest and the largest one, geometrically
-_DEVIATIONS = (
-    0.5,
-    1 / 64,
-)  # in units of the range, for which the end stakes are best when there is no guess
+# Places of the stakes between the smallest and the largest one, geometrically: neighbours differ by
+# a factor of two where there is no guess, and a stake may be off by that at little cost.
+_POWERS = np.linspace(0, 1, 6)[:, None]
+# In units of the range, for which the end stakes are best when there is no guess: a fair coin's,
+# and that of an event that happens once in some 4,000 draws.
+_DEVIATIONS = (0.5, 1 / 64)
+_AROUND_GUESS = (2.0, 0.5)  # factors of a guessed deviation, for which the end stakes are best
 _STEPS = 24  # bisections: limits are rounded outwards by 6e-8 of the range
-_BLOCK = 1 << 20  # pairs listed at once
+_CONSTANT = 1e-9  # range below which a statistic is one
+_DIGITS = 12  # to which values are rounded before equal ones are merged
+_BLOCK = 1 << 20  # pairs listed at once, some 30 MB
 _BINS = 1 << 13  # of the statistic of a pair, many times fewer than there are pairs
+_LEVEL_STEPS = 50  # bisections of a level in [0, 1], down to rounding
 
 
 class Draws(NamedTuple):
-    """Histograms of statistics, a column for each.
+    """Histograms of statistics, one column for each.
 
     Attributes
     ----------
@@ -57,14 +60,14 @@ class Draws(NamedTuple):
     @classmethod
     def of(cls, values: Array, repeats: Array, low: float, high: float) -> Draws:
         """Return the draws of one statistic, equal values merged."""
-        distinct, owner = np.unique(np.round(values, 12), return_inverse=True)
+        distinct, owner = np.unique(np.round(values, _DIGITS), return_inverse=True)
         counts: Array = np.bincount(owner, repeats).astype(np.float64)
         return cls(np.clip(distinct, low, high)[:, None], counts[:, None], low, high)
 
     @classmethod
     def of_columns(cls, values: Array, repeats: Array, low: float, high: float) -> Draws:
-        """Return the draws of several statistics, (n_items, n_statistics), with a common set of values."""
-        distinct, owner = np.unique(np.round(values, 12), return_inverse=True)
+        """Return the draws of several statistics, (n_items, n_statistics), on common values."""
+        distinct, owner = np.unique(np.round(values, _DIGITS), return_inverse=True)
         n_columns = values.shape[1]
         places = owner.reshape(values.shape) * n_columns + np.arange(n_columns)
         weights = np.broadcast_to(repeats[:, None], values.shape)
@@ -77,11 +80,12 @@ class Draws(NamedTuple):
         return Draws(-self.values, self.repeats, -self.high, -self.low, self.rounding)
 
     def deviation(self) -> Array:
-        """Return the standard deviations, with one pseudo-draw of a fair coin so that none is zero."""
+        """Return the standard deviations, with one pseudo-draw of a fair coin: none is zero."""
         total = self.repeats.sum(axis=0)
         mean = (self.repeats * self.values).sum(axis=0) / total
         squares = (self.repeats * (self.values - mean) ** 2).sum(axis=0)
-        return np.asarray(np.sqrt((squares + (self.high - self.low) ** 2 / 4) / (total + 1)))
+        coin = (self.high - self.low) ** 2 / 4
+        return np.asarray(np.sqrt((squares + coin) / (total + 1)))
 
 
 def upper_limit(draws: Draws, delta: float, deviation: Array | None = None) -> Array:
@@ -106,28 +110,26 @@ def upper_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
     --------
     >>> import numpy as np
     >>> from hocal.guarantees.betting import Draws, upper_limit
-    >>> upper_limit(Draws.of(np.array([0.0, 1.0]), np.array([495.0, 5.0]), 0, 1), 0.025).round(3).tolist()
+    >>> draws = Draws.of(np.array([0.0, 1.0]), np.array([495.0, 5.0]), 0, 1)
+    >>> upper_limit(draws, 0.025).round(3).tolist()
     [0.03]
     """
     values, repeats, lowest, highest, rounding = draws
-    if highest - lowest <= 1e-9:  # a constant
-        return np.full(np.broadcast_shapes(values.shape, repeats.shape)[1:], float(highest))
-    base = np.sqrt(2 * math.log(1 / delta) / np.maximum(repeats.sum(axis=0), 1))
-    guesses = (
-        [(highest - lowest) * d for d in _DEVIATIONS]
-        if deviation is None
-        else [2 * deviation, deviation / 2]
-    )
-    goal = math.log(len(_POWERS) / delta)
     shape = np.broadcast_shapes(values.shape, repeats.shape)[1:]
+    if highest - lowest <= _CONSTANT:
+        return np.full(shape, float(highest))
+    base = np.sqrt(2 * math.log(1 / delta) / np.maximum(repeats.sum(axis=0), 1))
+    guesses: list[Any] = [(highest - lowest) * unit for unit in _DEVIATIONS]
+    if deviation is not None:
+        guesses = [factor * deviation for factor in _AROUND_GUESS]
+    goal = math.log(len(_POWERS) / delta)
 
     def refuted(m: Array) -> Mask:
         least, most = (np.minimum(base / guess, _SAFE / (highest - m)) for guess in guesses)
         stakes = least * (most / least) ** _POWERS  # (n_stakes, n_statistics)
-        capital = (repeats * np.log1p(stakes[:, None] * (m - values))).sum(
-            axis=1
-        )  # logarithms, (n_stakes, ...)
-        return np.asarray(np.logaddexp.reduce(capital, axis=0) >= goal)
+        gains = np.log1p(stakes[:, None] * (m - values))
+        log_capital = (repeats * gains).sum(axis=1)  # (n_stakes, n_statistics)
+        return np.asarray(np.logaddexp.reduce(log_capital, axis=0) >= goal)
 
     # A stake grows at most like 1 / (highest - m), and with it every factor 1 + stake (m - x) grows
     # with m: all candidates above a refuted one are refuted.
@@ -135,19 +137,19 @@ def upper_limit(draws: Draws, delta: float, deviation: Array | None = None) -> A
     high = np.full(shape, float(highest))
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        gone = refuted(middle)
-        low = np.where(gone, low, middle)
-        high = np.where(gone, middle, high)
+        too_high = refuted(middle)
+        low = np.where(too_high, low, middle)
+        high = np.where(too_high, middle, high)
     return np.minimum(high + rounding, highest)
 
 
 def lower_limit(draws: Draws, delta: float, deviation: Array | None = None) -> Array:
-    """Return numbers that the means fall below with probability at most delta; see `upper_limit`."""
+    """Return numbers that the means fall below with probability at most delta, as `upper_limit`."""
     return -upper_limit(draws.negative(), delta, deviation)
 
 
 def pair_draws(shares: Array, repeats: Array, offset: Array, low: float, high: float) -> Draws:
-    """Return the statistic offset_i + offset_j - <share_i, share_j> over all pairs of different items.
+    """Return the statistic offset_i + offset_j - <share_i, share_j> over all pairs of items.
 
     Cut n items into floor(n / 2) disjoint pairs: these are independent draws, and capital won on
     them is fair. So is its average over all ways to cut, and by Jensen's inequality that average is
@@ -191,7 +193,7 @@ def pair_draws(shares: Array, repeats: Array, offset: Array, low: float, high: f
 def box_limits(
     component: Callable[[Array], Array], lower: Array, upper: Array
 ) -> tuple[float, float]:
-    """Return bounds on a separable entropy, sum_j g(p_j), over all label distributions between two vectors.
+    """Bound a separable entropy, sum_j g(p_j), over all label distributions between two vectors.
 
     The largest entropy is that of clip(level, lower, upper) with the level at which it sums to 1.
     From below, g is replaced by its chord in each class, and the cheapest classes are filled first.
@@ -213,23 +215,38 @@ def box_limits(
     >>> import numpy as np
     >>> from hocal.uncertainty.entropy import Shannon
     >>> from hocal.guarantees.betting import box_limits
-    >>> [round(x, 4) for x in box_limits(Shannon().component, np.array([0.5, 0.0]), np.array([1.0, 0.5]))]
+    >>> lower, upper = np.array([0.5, 0.0]), np.array([1.0, 0.5])
+    >>> [round(x, 4) for x in box_limits(Shannon().component, lower, upper)]
     [0.0, 0.6931]
     """
-    if (
-        lower.sum() > 1 or upper.sum() < 1
-    ):  # the limits have failed, and there is nothing between them
+    if lower.sum() > 1 or upper.sum() < 1:  # the limits have failed: nothing lies between them
         lower = np.zeros_like(lower)
         upper = np.ones_like(upper)
+    level = _even_level(lower, upper)
+    largest = float(component(np.clip(level, lower, upper)).sum())
+    return _least_of_chords(component, lower, upper), largest
+
+
+def _even_level(lower: Array, upper: Array) -> float:
+    """Return the level at which clip(level, lower, upper) sums to 1."""
     low = 0.0
     high = 1.0
-    for _ in range(50):
+    for _ in range(_LEVEL_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if np.clip(middle, lower, upper).sum() < 1 else (low, middle)
-    largest = float(component(np.clip(high, lower, upper)).sum())
+        if np.clip(middle, lower, upper).sum() < 1:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _least_of_chords(component: Callable[[Array], Array], lower: Array, upper: Array) -> float:
+    """Return the smallest sum of the chords of g over label distributions between two vectors."""
     room = upper - lower
     rise = component(upper) - component(lower)
     slope = np.divide(rise, room, out=np.zeros_like(room), where=room > 0)
     order = np.argsort(slope)
-    filled = np.clip(1 - lower.sum() - (np.cumsum(room[order]) - room[order]), 0, room[order])
-    return max(float(component(lower).sum() + slope[order] @ filled), 0.0), largest
+    space = room[order]
+    left = 1 - lower.sum() - (np.cumsum(space) - space)  # mass before each class, cheapest first
+    added = np.clip(left, 0, space)
+    return max(float(component(lower).sum() + slope[order] @ added), 0.0)

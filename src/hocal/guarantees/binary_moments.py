@@ -1,10 +1,12 @@
-"""What moments say about a binary mixture: tail probabilities and intervals that hold for every one of them."""
+"""What moments say about a binary mixture: tail probabilities and intervals that always hold."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
+from hocal._base.interval import Interval
 from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
@@ -15,18 +17,26 @@ from hocal._base.validation import (
 )
 from hocal.guarantees.bernstein import bernstein_excess, chebyshev_grid, least_majorant
 from hocal.guarantees.bounds import METHODS, Bound, Method
-from hocal.guarantees.means import Interval
 from hocal.uncertainty.moments import central_moments, snapshot_weights
 
 __all__ = ["moment_interval", "tail_bound"]
 
+# Points at which a polynomial must be at least the indicator of the tail, and at which this is then
+# proven.
+N_CONSTRAINTS = 2_000
+N_PROOF = 20_000
+SLIGHT_SPREAD = 1e-9  # penalty that chooses among equally good polynomials
+IMPOSSIBLE = -1e-6  # below this a bound on a probability is more than rounding of the program
+ROUNDING = 1e-12  # relative, of a radius: the tail is closed
+NARROW_ENOUGH = 1e-4  # of the half-width of an interval
+
 
 def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: float = 0.0) -> Bound:
-    """Bound P(|p - centre| >= radius) over all binary mixtures with the given moments, by a linear program (E16).
+    """Bound P(|p - centre| >= radius) over all binary mixtures with the given moments.
 
-    min w @ beta + epsilon * lipschitz(beta) over polynomials sum_i beta_i Bin(i; k, x) that are at
-    least the indicator of the tail on [0, 1]; w is the snapshot distribution that the moments
-    determine.
+    A linear program (erratum 16), min w @ beta + epsilon * lipschitz(beta) over polynomials
+    sum_i beta_i Bin(i; k, x) that are at least the indicator of the tail on [0, 1]; w is the
+    snapshot distribution that the moments determine.
 
     Parameters
     ----------
@@ -54,33 +64,33 @@ def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: flo
     epsilon = check_number(epsilon, "epsilon", minimum=0)
     radius = check_number(radius, "radius", minimum=0)
     ends = [end for end in (centre - radius, centre + radius) if 0 < end < 1]
-    coarse, fine = (np.union1d(chebyshev_grid(n), ends) for n in (2000, 20_000))
-    beta = least_majorant(
-        coarse, _tail(coarse, centre, radius), weights, 2, spread=1e-9, slope=epsilon
-    )
+    coarse = np.union1d(chebyshev_grid(N_CONSTRAINTS), ends)
+    floor = _tail(coarse, centre, radius)
+    beta = least_majorant(coarse, floor, weights, 2, spread=SLIGHT_SPREAD, slope=epsilon)
     # The tail is closed and its ends are grid points, so the chords of its indicator lie above it.
-    beta = beta + max(float(bernstein_excess(beta, fine, _tail(fine, centre, radius)).max()), 0.0)
+    fine = np.union1d(chebyshev_grid(N_PROOF), ends)
+    excess = bernstein_excess(beta, fine, _tail(fine, centre, radius))
+    beta = beta + max(float(excess.max()), 0.0)
     lipschitz = (len(weights) - 1) / 2 * float(np.abs(np.diff(beta)).max())
     value = float(weights @ beta) + epsilon * lipschitz
-    if value < -1e-6:
-        raise ValueError(
-            f"`moments` must belong to a mixture within epsilon={epsilon:g}, got {moments!r}."
-        )
+    if value < IMPOSSIBLE:
+        rule = f"must belong to a mixture within epsilon={epsilon:g}"
+        raise InputError("moments", rule, value=moments)
     return Bound(max(value, 0.0), value >= 1, "linear program")
 
 
 def _tail(x: Array, centre: float, radius: float) -> Array:
-    return (np.abs(x - centre) >= radius * (1 - 1e-12)).astype(np.float64)
+    return (np.abs(x - centre) >= radius * (1 - ROUNDING)).astype(np.float64)
 
 
 def moment_interval(
     moments: ArrayLike, alpha: float, *, epsilon: float = 0.0, method: Method = "tightest"
 ) -> Interval:
-    """Return m_1 -+ half-width, which holds the true p with probability at least 1 - alpha (spec 1.18).
+    """Return m_1 -+ half-width, which holds the true p with probability at least 1 - alpha.
 
     paper: half-width (max(0, c_k + k epsilon (1 + m_1)^k / 2) / alpha)^(1/k) by Markov, with k
-    lowered to even (E6). tightest: the smallest half-width that a linear program over all mixtures
-    proves (E16).
+    lowered to even (erratum 6). tightest: the smallest half-width that a linear program over all
+    mixtures proves (erratum 16).
 
     Parameters
     ----------
@@ -96,7 +106,7 @@ def moment_interval(
     Returns
     -------
     Interval
-        Inside [0, 1].
+        The mean with limits inside [0, 1].
 
     Examples
     --------
@@ -110,27 +120,21 @@ def moment_interval(
     alpha = check_fraction(alpha, "alpha")
     mean = float(known[0])
     error = order * epsilon * (1 + mean) ** order / 2
-    width = (max(0.0, float(central_moments(known).values[order - 1]) + error) / alpha) ** (
-        1 / order
-    )
-    name = "Markov"
+    central = float(central_moments(known).values[order - 1])
+    width = (max(0.0, central + error) / alpha) ** (1 / order)
     if check_choice(method, "method", METHODS) == "tightest":
-        name, width = _narrow(known, alpha, epsilon, width)
-    lower = max(mean - width, 0.0)
-    upper = min(mean + width, 1.0)
-    return Interval(lower, upper, lower == 0 and upper == 1, name)
+        width = _narrow(known, alpha, epsilon, width)
+    return Interval(mean, mean - width, mean + width).clip(0.0, 1.0)
 
 
-def _narrow(moments: Array, alpha: float, epsilon: float, width: float) -> tuple[str, float]:
-    """Return the smallest half-width, to 1e-4, whose tail is proven to be at most alpha, starting from Markov's."""
+def _narrow(moments: Array, alpha: float, epsilon: float, width: float) -> float:
+    """Return the smallest half-width whose tail is proven to be at most alpha, at most Markov's."""
     low = 0.0
     high = min(width, 1.0)
-    name = "Markov"
-    while high - low > 1e-4:
+    while high - low > NARROW_ENOUGH:
         middle = (low + high) / 2
         if tail_bound(moments, float(moments[0]), middle, epsilon=epsilon).value <= alpha:
             high = middle
-            name = "linear program"
         else:
             low = middle
-    return (name, high) if name != "Markov" else (name, width)
+    return high

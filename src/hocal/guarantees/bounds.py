@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from hocal._base.errors import InputError
+from hocal._base.interval import Interval
 from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
@@ -25,7 +27,6 @@ from hocal._base.validation import (
     check_weights,
 )
 from hocal.guarantees.bernstein import bernstein_estimator
-from hocal.guarantees.means import Interval
 from hocal.uncertainty.entropy import Brier, Entropy, get_entropy, least_concave_majorant
 from hocal.uncertainty.snapshots import n_snapshots
 
@@ -47,6 +48,10 @@ __all__ = [
 Method = Literal["tightest", "paper"]
 METHODS: tuple[Method, ...] = ("tightest", "paper")
 
+LARGEST_DISTANCE = 2.0  # l1 distance between two label distributions without a common label
+GRID_STEPS = 20_000  # of [0, 1], for the largest mean deviation
+ROUNDING = 1e-12  # relative, of an entropy next to its largest value
+
 
 class Bound(NamedTuple):
     """An upper bound on an error.
@@ -67,7 +72,9 @@ class Bound(NamedTuple):
 
 
 def binomial_deviation(p: ArrayLike, k: int) -> Array:
-    """Return E|X/k - p| for X ~ Bin(k, p), by de Moivre 2 v C(k, v) p^v (1-p)^(k-v+1) / k with v = floor(kp) + 1.
+    """Return E|X/k - p| for X ~ Bin(k, p).
+
+    De Moivre: 2 v C(k, v) p^v (1-p)^(k-v+1) / k with v = floor(kp) + 1.
 
     Parameters
     ----------
@@ -90,9 +97,8 @@ def binomial_deviation(p: ArrayLike, k: int) -> Array:
     k = check_integer(k, "k", minimum=1)
     chance = check_array(p, "p")
     if not (chance.min() >= 0 and chance.max() <= 1):
-        raise ValueError(
-            f"`p` must lie in [0, 1], got values from {chance.min()} to {chance.max()}."
-        )
+        found = f"values from {chance.min()} to {chance.max()}"
+        raise InputError("p", "must lie in [0, 1]", value=found)
     above = np.floor(k * chance) + 1
     return np.asarray(2 * above * stats.binom.pmf(above, k, chance) * (1 - chance) / k)
 
@@ -105,7 +111,7 @@ def projection_slack(
     weights: ArrayLike | None = None,
     method: Literal["tightest", "variance", "paper"] = "tightest",
 ) -> Bound:
-    """Bound W1(pi, proj_k pi), the distance between a mixture and its k-snapshots (spec 1.7, 3.1).
+    """Bound W1(pi, proj_k pi), the distance between a mixture and its k-snapshots.
 
     paper: l / (2 sqrt k). variance: E sum_j sqrt(p_j (1 - p_j) / k), or sqrt((l - 1) / k) for an
     unknown mixture. tightest: the exact E sum_j |s_j / k - p_j| of the coupling, or its largest
@@ -132,7 +138,8 @@ def projection_slack(
     Examples
     --------
     >>> from hocal.guarantees.bounds import projection_slack
-    >>> [round(projection_slack(10, 10, method=m).value, 2) for m in ("tightest", "variance", "paper")]
+    >>> methods = ("tightest", "variance", "paper")
+    >>> [round(projection_slack(10, 10, method=method).value, 2) for method in methods]
     [0.78, 0.95, 1.58]
     """
     k = check_integer(k, "k", minimum=1)
@@ -142,29 +149,25 @@ def projection_slack(
         value = n_classes / (2 * math.sqrt(k))
     elif probabilities is not None:
         atoms = check_simplex(probabilities, ndim=2, n_classes=n_classes)
-        terms = (
-            binomial_deviation(atoms, k)
-            if method == "tightest"
-            else np.sqrt(atoms * (1 - atoms) / k)
-        )
-        value = float(
-            np.average(
-                terms.sum(axis=1), weights=None if weights is None else check_weights(weights)
-            )
-        )
+        deviations = np.sqrt(atoms * (1 - atoms) / k)
+        if method == "tightest":
+            deviations = binomial_deviation(atoms, k)
+        mass = None if weights is None else check_weights(weights)
+        value = float(np.average(deviations.sum(axis=1), weights=mass))
     else:
         value = math.sqrt((n_classes - 1) / k)
-        value = value if method == "variance" else min(value, _largest_deviation(k, n_classes))
-    return Bound(value, value >= 2, method)
+        if method == "tightest":
+            value = min(value, _largest_deviation(k, n_classes))
+    return Bound(value, value >= LARGEST_DISTANCE, method)
 
 
 def _largest_deviation(k: int, n_classes: int) -> float:
-    """Return an upper bound on sum_j E|s_j / k - p_j| over the simplex: concave majorant at 1 / n_classes."""
-    p = np.linspace(0, 1, 20_001)
+    """Bound sum_j E|s_j / k - p_j| over the simplex: concave majorant at 1 / n_classes."""
+    p = np.linspace(0, 1, GRID_STEPS + 1)
     majorant = least_concave_majorant(p, binomial_deviation(p, k))
-    # E|X/k - p| changes by at most 2 |dp| (couple the labels), so half a grid step of 5e-5 hides at
-    # most 5e-5.
-    return n_classes * (float(np.interp(1 / n_classes, p, majorant)) + 5e-5)
+    # E|X/k - p| changes by at most 2 |dp| (couple the labels): half a grid step hides at most that.
+    hidden = 1 / GRID_STEPS
+    return n_classes * (float(np.interp(1 / n_classes, p, majorant)) + hidden)
 
 
 def higher_order_interval(
@@ -175,11 +178,10 @@ def higher_order_interval(
     predictor: Literal["snapshot", "mixture"] = "snapshot",
     method: Method = "tightest",
 ) -> Interval:
-    """Bracket the higher-order error W1(prediction, truth) by the kth-order error epsilon (spec 1.7).
+    """Bracket the higher-order error W1(prediction, truth) by the kth-order error epsilon.
 
-    A snapshot predictor is compared with the projected truth: epsilon -+ slack
-    (cor:kerr-hocerr-diff). For a mixture both sides were projected: [epsilon, epsilon + 2 slack]
-    (lem:koc-err-bd).
+    A snapshot predictor is compared with the projected truth: epsilon -+ slack, a corollary of the
+    paper. For a mixture both sides were projected: [epsilon, epsilon + 2 slack].
 
     Parameters
     ----------
@@ -197,30 +199,28 @@ def higher_order_interval(
     Returns
     -------
     Interval
-        Inside [0, 2]; vacuous when its upper end, the guarantee, is 2.
+        epsilon with limits inside [0, 2]; it says nothing when its upper end, the guarantee, is 2.
 
     Examples
     --------
     >>> from hocal.guarantees.bounds import higher_order_interval
     >>> higher_order_interval(0.1, 100, 2, method="paper")
-    Interval(lower=0.0, upper=0.2, vacuous=False, method='paper')
+    Interval(estimate=0.1, lower=0.0, upper=0.2)
     """
     epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
     check_choice(method, "method", METHODS)
     slack = projection_slack(k, n_classes, method=method).value
     if check_choice(predictor, "predictor", ("snapshot", "mixture")) == "mixture":
-        lower = epsilon
-        upper = epsilon + 2 * slack
+        found = Interval(epsilon, epsilon, epsilon + 2 * slack)
     else:
-        lower = epsilon - slack
-        upper = epsilon + slack
-    return Interval(max(lower, 0.0), min(upper, 2.0), upper >= 2, method)
+        found = Interval(epsilon, epsilon - slack, epsilon + slack)
+    return found.clip(0.0, LARGEST_DISTANCE)
 
 
 def epsilon_bound(
     n_items: int, delta: float, k: int, n_classes: int, *, method: Method = "tightest"
 ) -> Bound:
-    """Bound W1(true snapshots, empirical snapshots) with probability at least 1 - delta (spec 1.9, 3.2).
+    """Bound W1(true snapshots, empirical snapshots) with probability at least 1 - delta.
 
     paper: sqrt(2 (m ln 2 + ln 1/delta) / N), m = |Y^(k)|. Two classes: sqrt(2 ln(2/delta) / N)
     (Dvoretzky-Kiefer-Wolfowitz). Any: (sqrt(m - 1) + sqrt(2 ln 1/delta)) / sqrt N (McDiarmid).
@@ -232,7 +232,7 @@ def epsilon_bound(
     delta : float
         Allowed chance of failure.
     k : int
-        Number of labels an item.
+        Number of labels per item.
     n_classes : int
         Number of label classes.
     method : {"tightest", "paper"}
@@ -251,13 +251,16 @@ def epsilon_bound(
     """
     n_items = check_integer(n_items, "n_items", minimum=1)
     name, scale = _deviation_scale(delta, k, n_classes, method)
-    return Bound(scale / math.sqrt(n_items), scale / math.sqrt(n_items) >= 2, name)
+    value = scale / math.sqrt(n_items)
+    return Bound(value, value >= LARGEST_DISTANCE, name)
 
 
 def sample_size(
     epsilon: float, delta: float, k: int, n_classes: int, *, method: Method = "tightest"
 ) -> int:
-    """Return the items a cell needs for W1 <= epsilon with probability 1 - delta, the inverse of `epsilon_bound`.
+    """Return the items a cell needs for W1 <= epsilon with probability 1 - delta.
+
+    The inverse of `epsilon_bound`.
 
     Parameters
     ----------
@@ -266,7 +269,7 @@ def sample_size(
     delta : float
         Allowed chance of failure.
     k : int
-        Number of labels an item.
+        Number of labels per item.
     n_classes : int
         Number of label classes.
     method : {"tightest", "paper"}
@@ -284,7 +287,8 @@ def sample_size(
     (738, 2125)
     """
     epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
-    return math.ceil((_deviation_scale(delta, k, n_classes, method)[1] / epsilon) ** 2)
+    _, scale = _deviation_scale(delta, k, n_classes, method)
+    return math.ceil((scale / epsilon) ** 2)
 
 
 def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:
@@ -307,7 +311,9 @@ def aleatoric_bound(
     entropy: str | Entropy = "shannon",
     method: Method = "tightest",
 ) -> Bound:
-    """Bound |AU - AU*| of a snapshot predictor by omega_G(epsilon + slack) (spec 1.15, thm:koc-aleatoric-approx).
+    """Bound |AU - AU*| of a snapshot predictor by omega_G(epsilon + slack).
+
+    The paper's theorem on approximating aleatoric uncertainty by kth-order calibration.
 
     Parameters
     ----------
@@ -318,8 +324,8 @@ def aleatoric_bound(
     n_classes : int
         Number of label classes.
     entropy : str or Entropy
-        The entropy G; its modulus is exact in both methods (the paper's is wrong, errata E3 and
-        E4).
+        The entropy G; its modulus is exact in both methods (the paper's is wrong, errata 3 and
+        4).
     method : {"tightest", "paper"}
         Which slack.
 
@@ -337,14 +343,14 @@ def aleatoric_bound(
     kind = get_entropy(entropy)
     distance = higher_order_interval(epsilon, k, n_classes, method=method).upper
     value = float(kind.modulus(distance, n_classes))
-    return Bound(value, value >= kind.maximum(n_classes) * (1 - 1e-12), method)
+    return Bound(value, value >= kind.maximum(n_classes) * (1 - ROUNDING), method)
 
 
 def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
-    """Return a degree d with constant * omega(1/d) <= epsilon / 2 for the binary Shannon entropy in bits.
+    """Return a degree d with constant * omega(1/d) <= epsilon / 2 for binary entropy in bits.
 
     d >= 4 (2 C / epsilon)^(ln 4), from omega(x) <= (4x)^(1/ln 4); the paper's factor 1/4 is wrong
-    (E5).
+    (erratum 5).
 
     Parameters
     ----------
@@ -371,7 +377,7 @@ def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
 
 
 def moment_error(order: int, epsilon: float) -> Bound:
-    """Bound the error of a moment of the given order, E prod_j p_j^a_j with |a| = order, by order * epsilon / 2.
+    """Bound the error of a moment, E prod_j p_j^a_j with |a| = order, by order * epsilon / 2.
 
     Parameters
     ----------
@@ -391,18 +397,18 @@ def moment_error(order: int, epsilon: float) -> Bound:
     >>> moment_error(2, 0.1).value
     0.1
     """
-    # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by 2
-    # / k.
-    value = (
-        check_integer(order, "order", minimum=1) * check_number(epsilon, "epsilon", minimum=0) / 2
-    )
+    order = check_integer(order, "order", minimum=1)
+    epsilon = check_number(epsilon, "epsilon", minimum=0)
+    # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by
+    # 2 / k.
+    value = order * epsilon / 2
     return Bound(value, value >= 1, "Lipschitz")
 
 
 def prediction_set_coverage(
     mass: float, epsilon: float, *, delta: float | None = None, mass_twice: float = 1.0
 ) -> Interval:
-    """Bracket the chance that S_delta holds the true label distribution (spec 1.17, thm:pred-sets).
+    """Bracket the chance that S_delta holds the true label distribution (the paper on sets).
 
     P(S) - epsilon/delta <= P*(S_delta) <= P(S_2delta) + epsilon/delta, distances in l1.
 
@@ -420,7 +426,8 @@ def prediction_set_coverage(
     Returns
     -------
     Interval
-        Vacuous when the lower end, the guaranteed coverage, is 0.
+        The predicted mass with limits; it says nothing when the lower one, the guaranteed coverage,
+        is 0.
 
     Examples
     --------
@@ -431,14 +438,11 @@ def prediction_set_coverage(
     mass = check_number(mass, "mass", minimum=0, maximum=1)
     mass_twice = check_number(mass_twice, "mass_twice", minimum=mass, maximum=1)
     epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=2)
-    radius = (
-        math.sqrt(epsilon)
-        if delta is None
-        else check_number(delta, "delta", minimum=0, strict=True)
-    )
+    radius = math.sqrt(epsilon)
+    if delta is not None:
+        radius = check_number(delta, "delta", minimum=0, strict=True)
     missed = epsilon / radius if radius else 0.0
-    lower = max(mass - missed, 0.0)
-    return Interval(lower, min(mass_twice + missed, 1.0), lower == 0, "Markov")
+    return Interval(mass, mass - missed, mass_twice + missed).clip(0.0, 1.0)
 
 
 def brier_sample_size(
@@ -450,11 +454,11 @@ def brier_sample_size(
     scale: float = 1.0,
     method: Method = "tightest",
 ) -> int:
-    """Return the items needed to estimate the Brier aleatoric uncertainty to epsilon with probability 1 - delta.
+    """Return the items needed for Brier aleatoric uncertainty to epsilon, surely to 1 - delta.
 
     tightest: Hoeffding for the unbiased Z = scale k/(k-1) (1 - ||s/k||^2), N = max(Z)^2 ln(2/delta)
-    / (2 epsilon^2) (spec 3.3). paper: through kth-order calibration at k = 2 to epsilon / (4
-    scale), with |Y^(2)| = 3 and not 4 snapshots for two classes (E12).
+    / (2 epsilon^2). paper: through kth-order calibration at k = 2 to epsilon / (4 scale), with
+    |Y^(2)| = 3 and not 4 snapshots for two classes (erratum 12).
 
     Parameters
     ----------
@@ -463,7 +467,7 @@ def brier_sample_size(
     delta : float
         Allowed chance of failure.
     k : int, default=2
-        Number of labels an item; the paper's form uses two of them.
+        Number of labels per item; the paper's form uses two of them.
     n_classes : int, default=2
         Number of label classes.
     scale : float, default=1.0
@@ -487,13 +491,14 @@ def brier_sample_size(
     if check_choice(method, "method", METHODS) == "paper":
         return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")
     largest = bernstein_estimator(Brier(scale), k, n_classes).maximum
-    return math.ceil(largest**2 * math.log(2 / check_fraction(delta, "delta")) / (2 * epsilon**2))
+    tail = math.log(2 / check_fraction(delta, "delta"))
+    return math.ceil(largest**2 * tail / (2 * epsilon**2))
 
 
 def plugin_interval(
     plugin: float, k: int, n_classes: int, *, base: float | None = None
 ) -> Interval:
-    """Bracket E[H(p)] by the mean entropy of k-snapshots: [plugin, plugin + log(1 + (l - 1) / k)] (spec 3.4, coarse).
+    """Bracket E[H(p)] by the mean entropy of k-snapshots: [plugin, plugin + log(1 + (l - 1) / k)].
 
     Parameters
     ----------
@@ -509,7 +514,7 @@ def plugin_interval(
     Returns
     -------
     Interval
-        Inside [0, log l].
+        The plug-in, which is its lower limit too, inside [0, log l].
 
     Examples
     --------
@@ -520,5 +525,6 @@ def plugin_interval(
     largest = get_entropy("shannon", base=base).maximum(n_classes)
     lower = check_number(plugin, "plugin", minimum=0, maximum=largest)
     k = check_integer(k, "k", minimum=1)
-    upper = lower + math.log1p((n_classes - 1) / k) / (math.log(base) if base else 1.0)
-    return Interval(lower, min(upper, largest), lower == 0 and upper >= largest, "plug-in bias")
+    unit = math.log(base) if base else 1.0
+    bias = math.log1p((n_classes - 1) / k) / unit
+    return Interval(lower, lower, min(lower + bias, largest))

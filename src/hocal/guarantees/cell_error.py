@@ -1,4 +1,4 @@
-"""Bound the kth-order calibration error of the mixture of each cell from its own calibration labels."""
+"""Bound the kth-order calibration error of each cell's mixture from its own calibration labels."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer
 from hocal.cells.statistics import Histogram
-from hocal.guarantees.bounds import binomial_deviation, epsilon_bound
+from hocal.guarantees.bounds import Bound, binomial_deviation, epsilon_bound
 from hocal.guarantees.cell_uncertainty import Sample, worst_slack
 from hocal.uncertainty.distance import wasserstein
 from hocal.uncertainty.mixtures import Mixtures
@@ -20,8 +21,11 @@ from hocal.uncertainty.snapshots import compress, n_snapshots, sub_snapshots
 __all__ = ["CellEpsilon", "cell_epsilon", "set_coverage", "smallest_totals"]
 
 
-MAX_SNAPSHOTS = 800  # listed by default: k = 4 for ten classes; transport takes milliseconds
-_ADAPTIVE = 100  # snapshots from which the bound looks at how many really occur
+# Snapshots compared by default, k = 4 for ten classes: transport takes milliseconds.
+MAX_COMPARED_SNAPSHOTS = 800
+# Snapshots from which a bound that looks at how many really occur may be the smaller one.
+MANY_SNAPSHOTS = 100
+LARGEST_DISTANCE = 2  # l1 distance between two label distributions without a common label
 
 
 class CellEpsilon(NamedTuple):
@@ -50,7 +54,7 @@ def cell_epsilon(
     k: int | None = None,
     snapshot_size: int | None = None,
 ) -> CellEpsilon:
-    """Bound W1(predicted, true) between k-snapshots by W1(predicted, observed) + W1(observed, true).
+    """Bound W1(predicted, true) of k-snapshots by W1(predicted, observed) + W1(observed, true).
 
     The second term holds whatever the truth is, so the mixtures may have been fitted to the same
     labels.
@@ -60,7 +64,7 @@ def cell_epsilon(
     histogram : Histogram
         Calibration labels.
     mixtures : Mixtures
-        One mixture a cell, with the classes in the histogram's order.
+        One mixture per cell, with the classes in the histogram's order.
     delta : float
         Allowed chance of failure in each cell.
     k : int, optional
@@ -77,12 +81,11 @@ def cell_epsilon(
     smallest = smallest_totals(histogram, len(mixtures))
     wanted = snapshot_size if k is None else check_integer(k, "k", minimum=1)
     if snapshot_size is not None and wanted != snapshot_size:
-        raise ValueError(
-            f"`k` must be the size of the predicted snapshots, {snapshot_size}, got {k}. Leave it out."
-        )
-    order = np.minimum(
-        smallest, _listable(smallest, mixtures.n_classes) if wanted is None else wanted
-    )
+        rule = f"must be the size of the predicted snapshots, {snapshot_size}"
+        raise InputError("k", rule, value=k, remedy="Leave it out.")
+    if wanted is None:
+        wanted = _listable(smallest, mixtures.n_classes)
+    order = np.minimum(smallest, wanted)
     values = np.full(len(order), np.nan)
     names = np.full(len(order), "none", dtype=object)
     for each in np.unique(order[order > 0]):
@@ -90,13 +93,14 @@ def cell_epsilon(
         observed, deviations = _observed(histogram, cells, int(each), delta)
         predicted = mixtures[cells] if snapshot_size else mixtures[cells].project(int(each))
         distance = wasserstein(predicted, observed)
-        values[cells] = np.minimum(distance + [value for value, _ in deviations], 2)
-        names[cells] = [name for _, name in deviations]
+        bounds = [deviation.value for deviation in deviations]
+        values[cells] = np.minimum(distance + bounds, LARGEST_DISTANCE)
+        names[cells] = [deviation.method for deviation in deviations]
     return CellEpsilon(values, order, tuple(names))
 
 
 def set_coverage(mixtures: Mixtures, error: CellEpsilon, *, projected: bool) -> Array:
-    """Return 1 - 2 sqrt(e), e = epsilon + largest slack of the truth (spec 1.7, 1.17).
+    """Return 1 - 2 sqrt(e), e = epsilon + largest slack of the truth (the paper on sets).
 
     Where the prediction was projected to be compared, its own slack is added.
     """
@@ -124,12 +128,13 @@ def smallest_totals(histogram: Histogram, n_cells: int) -> IntArray:
 def _listable(smallest: IntArray, n_classes: int) -> int:
     """Return the largest k for which all snapshots can be listed, 1 if there is none."""
     sizes = range(1, int(smallest.max(initial=1)) + 1)
-    return max((k for k in sizes if n_snapshots(k, n_classes) <= MAX_SNAPSHOTS), default=1)
+    listable = [k for k in sizes if n_snapshots(k, n_classes) <= MAX_COMPARED_SNAPSHOTS]
+    return max(listable, default=1)
 
 
 def _observed(
     histogram: Histogram, cells: Index, k: int, delta: float
-) -> tuple[Mixtures, list[tuple[float, str]]]:
+) -> tuple[Mixtures, list[Bound]]:
     """Return the observed k-snapshots of some cells, and how far each may be from the truth."""
     points = []
     weights = []
@@ -140,41 +145,35 @@ def _observed(
         thinned = sub_snapshots(sample.counts, k)
         packed = compress(thinned.snapshots)
         repeats = sample.repeats[thinned.items]
+        mass = np.bincount(packed.inverse, repeats * thinned.probabilities)
         points.append(np.asarray(packed.unique) / k)
-        weights.append(
-            np.bincount(packed.inverse, repeats * thinned.probabilities) / sample.n_items
-        )
+        weights.append(mass / sample.n_items)
         sizes.append(len(packed.multiplicity))
         squares = np.bincount(packed.inverse, repeats * thinned.probabilities**2)
-        ragged = bool((sample.totals > k).any())
-        deviations.append(
-            _deviation(sample.n_items, k, sample.n_classes, delta, np.sqrt(squares).sum(), ragged)
-        )
-    merged = Mixtures(
-        np.concatenate(points), np.concatenate(weights), np.cumsum(sizes), np.arange(len(cells))
-    )
-    return merged, deviations
+        deviations.append(_deviation(sample, k, delta, roughness=np.sqrt(squares).sum()))
+    offsets = np.cumsum(sizes)
+    index = np.arange(len(cells))
+    return Mixtures(np.concatenate(points), np.concatenate(weights), offsets, index), deviations
 
 
-def _deviation(
-    n: int, k: int, n_classes: int, delta: float, roughness: float, ragged: bool
-) -> tuple[float, str]:
-    """Bound W1(observed, true) between k-snapshots, and name the inequality.
+def _deviation(sample: Sample, k: int, delta: float, *, roughness: float) -> Bound:
+    """Bound W1(observed, true) between k-snapshots.
 
     Two classes: E W1 <= 1 / sqrt(n) and McDiarmid's inequality hold for thinned items too, where
     the Dvoretzky-Kiefer-Wolfowitz inequality is not known to. Many snapshots, few of which occur:
     by symmetrisation E W1 <= (2/n) E sum_s sqrt(sum_i P_i(s)^2), P_i the snapshots of item i, and
     both W1 and that sum change by at most 2/n with an item, so that their difference stays below 4
-    sqrt(ln(1/delta) / (2n)).
+    sqrt(ln(1/delta) / (2n)). `roughness` is the sum over snapshots.
     """
-    if n_classes == 2:
-        if not ragged:
-            fixed = epsilon_bound(n, delta, k, 2)
-            return fixed.value, fixed.method
-        return (1 + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(n), "McDiarmid"
-    if n_snapshots(k, n_classes) <= _ADAPTIVE:
-        fixed = epsilon_bound(n, delta, k, n_classes)
-        return fixed.value, fixed.method
-    fixed = epsilon_bound(n, delta / 2, k, n_classes)
-    adaptive = 2 * roughness / n + 4 * math.sqrt(math.log(2 / delta) / (2 * n))
-    return min((fixed.value, fixed.method), (adaptive, "symmetrisation"))
+    n_items = sample.n_items
+    n_classes = sample.n_classes
+    thinned = bool((sample.totals > k).any())
+    if n_classes == 2 and thinned:
+        value = (1 + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(n_items)
+        return Bound(value, value >= LARGEST_DISTANCE, "McDiarmid")
+    if n_classes == 2 or n_snapshots(k, n_classes) <= MANY_SNAPSHOTS:
+        return epsilon_bound(n_items, delta, k, n_classes)
+    fixed = epsilon_bound(n_items, delta / 2, k, n_classes)
+    value = 2 * roughness / n_items + 4 * math.sqrt(math.log(2 / delta) / (2 * n_items))
+    adaptive = Bound(value, value >= LARGEST_DISTANCE, "symmetrisation")
+    return min(fixed, adaptive)

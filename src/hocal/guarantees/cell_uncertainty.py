@@ -1,29 +1,39 @@
-"""Intervals for the uncertainty of one cell that hold whatever its mixture is (spec 3.3, 3.4, 4).
+"""Intervals for the uncertainty of one cell that hold whatever its mixture is.
 
 Every limit is a betting limit for the mean of a bounded statistic of the cell's items. What a
 statistic leaves open (its coefficients, the size of the stakes) is chosen from other cells, never
-from the sample it is used on.
+from the sample it is used on. docs/guarantees.md and docs/mathematics.md say why they hold.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from hocal._base.typing import Array, IntArray, Mask
 from hocal.cells.statistics import Histogram
-from hocal.guarantees.bernstein import BernsteinEstimator, bernstein_estimator, snapshot_marginal
+from hocal.guarantees.bernstein import (
+    BernsteinEstimator,
+    Side,
+    bernstein_estimator,
+    snapshot_marginal,
+)
 from hocal.guarantees.betting import Draws, box_limits, lower_limit, pair_draws, upper_limit
-from hocal.guarantees.bounds import epsilon_bound, projection_slack
+from hocal.guarantees.bounds import projection_slack
 from hocal.uncertainty.entropy import Brier, Separable, Shannon, get_entropy
 
 __all__ = [
+    "ENTROPIES",
+    "QUANTITIES",
     "Advice",
+    "Limits",
     "Sample",
+    "Target",
     "advise",
     "cell_intervals",
     "estimator_sizes",
@@ -31,21 +41,61 @@ __all__ = [
     "worst_slack",
 ]
 
-Intervals = dict[tuple[str, str], tuple[float, float]]
+QUANTITIES = ("predictive", "aleatoric", "epistemic")
+ENTROPIES = ("shannon", "brier")
 
-SIZES = (
-    2,
-    3,
-    5,
-    10,
-    20,
-)  # snapshots with an estimator of their own when totals differ or are large
-# items; all pairs of more are too many to list, and classwise limits are narrow by then
+ONE_SIDED: tuple[Side, ...] = ("upper", "lower")
+
+# Labels of the snapshots with an estimator of their own when totals differ or are large: an item
+# wastes less than half of its labels, and more than 20 hardly narrow an interval.
+SIZES = (2, 3, 5, 10, 20)
+# Items; all pairs of more are too many to list, and classwise limits are narrow by then.
 MAX_PAIRED = 5_000
-_FEWEST = 30  # items whose advice is worth taking
-_UNIFORM = 0.02  # of the guessed label distribution, so that no label has an unbounded loss
-_FALLBACK_SHARE = 0.2  # of delta spent on statistics that no other cell advised
-_PAPER_SHARE = 0.05  # of delta spent on the paper's bound where that says anything
+MIN_ADVISERS = 30  # items whose advice is worth taking
+# Items of other cells that are looked at: more would not change what they advise.
+MAX_ADVISERS = 20_000
+MAX_DEVIATION_ADVISERS = 1_000  # the same for guesses of deviations, which need less care
+UNIFORM_SHARE = 0.02  # of the guessed label distribution, so that no label has an unbounded loss
+FALLBACK_SHARE = 0.2  # of delta spent on statistics that no other cell advised
+N_GRID = 101  # probabilities on which the marginal of a mixture is fitted to that of a sample
+N_FIT_STEPS = 100  # of expectation maximisation for it
+
+
+class Statistic(Enum):
+    """The statistics of a cell's items whose means are bounded."""
+
+    CLASS_SHARES = "share of each class"
+    LOSS = "loss of a guessed label distribution"
+    UPPER_ENTROPY = "statistic whose mean is at least the aleatoric uncertainty"
+    LOWER_ENTROPY = "statistic whose mean is at most the aleatoric uncertainty"
+    EXCESS = "loss less the lower statistic"
+    BRIER_PREDICTIVE = "disagreement between labels of two items"
+    BRIER_ALEATORIC = "disagreement between labels of an item"
+    BRIER_EPISTEMIC = "disagreement between items less that inside them"
+
+
+class Target(NamedTuple):
+    """What an interval is about."""
+
+    quantity: str  #: one of QUANTITIES
+    entropy: str  #: one of ENTROPIES
+
+
+class Limits(NamedTuple):
+    """Ends of an interval, infinite where nothing is known."""
+
+    lower: float
+    upper: float
+
+    def intersect(self, other: Limits) -> Limits:
+        """Return what lies inside both."""
+        return Limits(max(self.lower, other.lower), min(self.upper, other.upper))
+
+    def inside(self, largest: float) -> Limits:
+        """Cut to [0, largest]; ends that cross prove that a limit failed, so nothing is claimed."""
+        lower = max(self.lower, 0.0)
+        upper = min(self.upper, largest)
+        return Limits(lower, upper) if lower <= upper else Limits(0.0, largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +143,12 @@ class Sample:
         return Sample(self.counts[kept], self.repeats[kept])
 
     def every(self, n_items: int) -> Sample:
-        """Return about n_items items, evenly spaced in the histogram, to save time where any sample will do."""
+        """Return about n_items items, evenly spaced in the histogram, where any sample will do."""
         if self.n_items <= n_items:
             return self
         places = (np.arange(n_items) + 0.5) * self.n_items / n_items
-        rows, repeats = np.unique(
-            np.searchsorted(np.cumsum(self.repeats), places), return_counts=True
-        )
+        hits = np.searchsorted(np.cumsum(self.repeats), places)
+        rows, repeats = np.unique(hits, return_counts=True)
         return Sample(self.counts[rows], repeats.astype(np.float64))
 
 
@@ -107,15 +156,13 @@ class Sample:
 class Advice:
     """What other cells suggest for a cell: which statistics to use, and how much they will vary."""
 
-    estimators: dict[tuple[str, int], BernsteinEstimator]  #: by side and snapshot size
+    estimators: dict[tuple[Side, int], BernsteinEstimator]  #: by side and snapshot size
     losses: Array | None = None  #: (n_classes,) -log of a guess of the mean label distribution
-    deviations: dict[str, Array] = field(
-        default_factory=dict
-    )  #: guesses for the draws of the same name
+    deviations: dict[Statistic, Array] = field(default_factory=dict)  #: guesses for the statistics
 
 
 def estimator_sizes(totals: IntArray) -> tuple[int, ...]:
-    """Return the snapshot sizes for which estimators are needed; an item uses the largest that it can fill.
+    """Return the snapshot sizes that need estimators: an item uses the largest it can fill.
 
     Examples
     --------
@@ -127,7 +174,8 @@ def estimator_sizes(totals: IntArray) -> tuple[int, ...]:
     distinct = np.unique(totals[totals > 1])
     if len(distinct) == 1 and distinct[0] <= SIZES[-1]:
         return (int(distinct[0]),)
-    return tuple(size for size in SIZES if size in {_size(total, SIZES) for total in distinct})
+    used = {_largest_size(total, SIZES) for total in distinct}
+    return tuple(size for size in SIZES if size in used)
 
 
 def advise(
@@ -159,47 +207,56 @@ def advise(
     Advice
         Any advice is valid; good advice narrows the intervals.
     """
-    known = others is not None and others.n_items >= _FEWEST
-    estimators = {}
+    advisers = others if others is not None and others.n_items >= MIN_ADVISERS else None
+    estimators: dict[tuple[Side, int], BernsteinEstimator] = {}
     for size in sizes:
-        able = others.at_least(size).every(20_000) if known and others is not None else None
-        useful = able is not None and able.n_items >= _FEWEST
-        reference = None
-        if useful and able is not None:
-            reference = _nearest_marginal(
-                snapshot_marginal(able.counts, size, weights=able.repeats)
-            )
-        for side in ("upper", "lower"):
+        reference = None if advisers is None else _reference(advisers, size)
+        for side in ONE_SIDED:
             estimators[side, size] = bernstein_estimator(
                 "shannon", size, n_classes, side=side, reference=reference, n_items=max(n_items, 1)
             )
-    if not known or others is None:
+    if advisers is None:
         return Advice(estimators)
-    losses = -np.log((1 - _UNIFORM) * others.mean + _UNIFORM / n_classes) if same_order else None
-    draws = _draws(others.every(1000), Advice(estimators, losses))
-    return Advice(estimators, losses, {name: each.deviation() for name, each in draws.items()})
+    losses = _losses(advisers.mean) if same_order else None
+    draws = _draws(advisers.every(MAX_DEVIATION_ADVISERS), Advice(estimators, losses))
+    deviations = {statistic: each.deviation() for statistic, each in draws.items()}
+    return Advice(estimators, losses, deviations)
+
+
+def _reference(advisers: Sample, size: int) -> Array | None:
+    """Return where estimators of a size should be tight, if enough advisers have so many labels."""
+    able = advisers.at_least(size).every(MAX_ADVISERS)
+    if able.n_items < MIN_ADVISERS:
+        return None
+    return _nearest_marginal(snapshot_marginal(able.counts, size, weights=able.repeats))
+
+
+def _losses(mean: Array) -> Array:
+    """Return the loss of each label under a guessed mean label distribution."""
+    guess = (1 - UNIFORM_SHARE) * mean + UNIFORM_SHARE / len(mean)
+    return np.asarray(-np.log(guess))
 
 
 def _nearest_marginal(reference: Array) -> Array:
-    """Return the marginal of some mixture that fits a sample's best, by 100 steps of expectation maximisation.
+    """Return the marginal of the mixture that fits a sample's best, by expectation maximisation.
 
     Noise makes the marginal of a sample that of no mixture, and a linear program whose reference no
     mixture has can gain without limit: its coefficients become wild.
     """
     counts = np.arange(len(reference))
-    x = np.sin(np.pi / 2 * np.linspace(0, 1, 101)) ** 2
+    x = np.sin(np.pi / 2 * np.linspace(0, 1, N_GRID)) ** 2
     chances = stats.binom.pmf(counts, len(reference) - 1, x[:, None])  # (n_points, k + 1)
     weights = np.full(len(x), 1 / len(x))
     shares = reference / reference.sum()
-    for _ in range(100):
+    for _ in range(N_FIT_STEPS):
         weights = weights * (chances @ (shares / (weights @ chances)))
     return np.asarray(reference.sum() * (weights @ chances))
 
 
 def cell_intervals(
     sample: Sample, advice: Advice, delta: float, *, fallback: Advice | None = None
-) -> Intervals:
-    """Return the interval of each entropy and quantity, each with probability at least 1 - delta on its own.
+) -> dict[Target, Limits]:
+    """Return the limits of each quantity, each with probability at least 1 - delta on its own.
 
     Parameters
     ----------
@@ -216,171 +273,184 @@ def cell_intervals(
     Returns
     -------
     dict
-        (lower, upper) by (entropy, quantity), inside the possible range.
+        Limits by target, (quantity, entropy), inside the possible range.
     """
     if fallback is None or not advice.deviations:  # nobody advised
         return _intervals(sample, advice, delta)
-    spent = _FALLBACK_SHARE * delta
+    spent = FALLBACK_SHARE * delta
     advised = _intervals(sample, advice, delta - spent)
     plain = _intervals(sample, fallback, spent)
     return {
-        (entropy, quantity): _inside((max(low, lower), min(high, upper)), entropy, sample.n_classes)
-        for (entropy, quantity), (low, high) in advised.items()
-        for lower, upper in [plain[entropy, quantity]]
+        target: limits.intersect(plain[target]).inside(_largest(target.entropy, sample.n_classes))
+        for target, limits in advised.items()
     }
 
 
-def _intervals(sample: Sample, advice: Advice, delta: float) -> Intervals:
-    limits = _Limits(sample, _draws(sample, advice), advice.deviations)
-    result = {}
-    for entropy, find in ((Shannon(), _shannon), (Brier(), _brier)):
-        found = find(limits, delta)
-        found["aleatoric"] = _with_paper(limits, entropy, found["aleatoric"], delta)
-        for quantity, ends in found.items():
-            result[entropy.name, quantity] = _inside(ends, entropy.name, sample.n_classes)
-    return result
+def _intervals(sample: Sample, advice: Advice, delta: float) -> dict[Target, Limits]:
+    bounded = _BoundedMeans(sample, _draws(sample, advice), advice.deviations)
+    found = {"shannon": _shannon(bounded, delta), "brier": _brier(bounded, delta)}
+    return {
+        Target(quantity, entropy): limits.inside(_largest(entropy, sample.n_classes))
+        for entropy, parts in found.items()
+        for quantity, limits in parts.items()
+    }
 
 
-def _inside(ends: tuple[float, float], entropy: str, n_classes: int) -> tuple[float, float]:
-    """Cut an interval to the possible range; ends that cross prove that a limit has failed, so nothing is claimed."""
-    largest = get_entropy(entropy).maximum(n_classes)
-    lower = max(ends[0], 0.0)
-    upper = min(ends[1], largest)
-    return (lower, upper) if lower <= upper else (0.0, largest)
+def _largest(entropy: str, n_classes: int) -> float:
+    return float(get_entropy(entropy).maximum(n_classes))
 
 
 @dataclass(frozen=True, eq=False)
-class _Limits:
-    """Confidence limits of the means of a cell's statistics, infinite for those it has no items for."""
+class _BoundedMeans:
+    """Confidence limits of the means of a cell's statistics, infinite for those without items."""
 
     sample: Sample
-    draws: dict[str, Draws]
-    deviations: dict[str, Array]
+    draws: dict[Statistic, Draws]
+    deviations: dict[Statistic, Array]
 
-    def low(self, name: str, delta: float) -> float:
-        if name not in self.draws:
+    def __contains__(self, statistic: Statistic) -> bool:
+        return statistic in self.draws
+
+    def low(self, statistic: Statistic, delta: float) -> float:
+        if statistic not in self.draws:
             return -np.inf
-        return float(lower_limit(self.draws[name], delta, self.deviations.get(name))[0])
+        guess = self.deviations.get(statistic)
+        return float(lower_limit(self.draws[statistic], delta, guess)[0])
 
-    def high(self, name: str, delta: float) -> float:
-        if name not in self.draws:
+    def high(self, statistic: Statistic, delta: float) -> float:
+        if statistic not in self.draws:
             return np.inf
-        return float(upper_limit(self.draws[name], delta, self.deviations.get(name))[0])
+        guess = self.deviations.get(statistic)
+        return float(upper_limit(self.draws[statistic], delta, guess)[0])
 
-    def box(self, entropy: Separable, delta: float) -> tuple[float, float]:
-        """Return limits of the entropy of the mean from limits of each class, which hold at once."""
-        draws = self.draws["classes"]
+    def both(self, statistic: Statistic, delta: float) -> Limits:
+        """Return limits that hold together."""
+        return Limits(self.low(statistic, delta / 2), self.high(statistic, delta / 2))
+
+    def box(self, entropy: Separable, delta: float) -> Limits:
+        """Return limits of the entropy of the mean, from limits of all classes at once."""
+        draws = self.draws[Statistic.CLASS_SHARES]
         share = delta / (2 * self.sample.n_classes)
         # No guesses here: those of other cells made the limits of small cells vacuous and narrowed
         # none.
-        return box_limits(entropy.component, lower_limit(draws, share), upper_limit(draws, share))
+        lower = lower_limit(draws, share)
+        upper = upper_limit(draws, share)
+        return Limits(*box_limits(entropy.component, lower, upper))
 
 
-def _shannon(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
-    """Return intervals of Shannon uncertainty in nats."""
+def _shannon(means: _BoundedMeans, delta: float) -> dict[str, Limits]:
+    """Return limits of Shannon uncertainty in nats."""
     half = delta / 2
     kind = Shannon()
-    guessed = "loss" in limits.draws  # H(mean) <= E[-log q(Y)] for any q
-    predictive = (
-        (limits.box(kind, half)[0], limits.high("loss", half))
-        if guessed
-        else limits.box(kind, delta)
-    )
-    if (
-        "upper" not in limits.draws
-    ):  # one label an item says nothing about disagreement, but AU <= PU
-        highest = limits.high("loss", delta) if guessed else predictive[1]
-        return {"predictive": predictive, "aleatoric": (0.0, highest), "epistemic": (0.0, highest)}
-    aleatoric = limits.low("lower", half), limits.high("upper", half)
-    if "excess" in limits.draws:
-        surplus = limits.high("excess", half)
+    guessed = Statistic.LOSS in means  # H(mean) <= E[-log q(Y)] for any q
+    predictive = means.box(kind, half if guessed else delta)
+    if guessed:
+        predictive = Limits(predictive.lower, means.high(Statistic.LOSS, half))
+    if Statistic.UPPER_ENTROPY not in means:
+        # One label per item says nothing about disagreement, but AU <= PU.
+        highest = means.high(Statistic.LOSS, delta) if guessed else predictive.upper
+        open_split = Limits(0.0, highest)
+        return {"predictive": predictive, "aleatoric": open_split, "epistemic": open_split}
+    lowest = means.low(Statistic.LOWER_ENTROPY, half)
+    aleatoric = Limits(lowest, means.high(Statistic.UPPER_ENTROPY, half))
+    epistemic = _shannon_epistemic(means, half)
+    return {"predictive": predictive, "aleatoric": aleatoric, "epistemic": epistemic}
+
+
+def _shannon_epistemic(means: _BoundedMeans, half: float) -> Limits:
+    """Return limits of Shannon epistemic uncertainty; each end may fail with chance `half`."""
+    kind = Shannon()
+    if Statistic.EXCESS in means:
+        surplus = means.high(Statistic.EXCESS, half)
     else:
-        surplus = limits.box(kind, half / 2)[1] - limits.low("lower", half / 2)
+        surplus = means.box(kind, half / 2).upper - means.low(Statistic.LOWER_ENTROPY, half / 2)
     # KL(p||m) >= ||p - m||^2, so the Brier part is a lower bound too, and the better one for few
     # items.
-    gap = limits.box(kind, half / 4)[0] - limits.high("upper", half / 4)
-    return {
-        "predictive": predictive,
-        "aleatoric": aleatoric,
-        "epistemic": (max(gap, limits.low("brier epistemic", half / 2)), surplus),
-    }
+    difference = means.box(kind, half / 4).lower - means.high(Statistic.UPPER_ENTROPY, half / 4)
+    brier = means.low(Statistic.BRIER_EPISTEMIC, half / 2)
+    return Limits(max(difference, brier), surplus)
 
 
-def _brier(limits: _Limits, delta: float) -> dict[str, tuple[float, float]]:
-    """Return intervals of Brier uncertainty; all three statistics are unbiased."""
+def _brier(means: _BoundedMeans, delta: float) -> dict[str, Limits]:
+    """Return limits of Brier uncertainty; all three statistics are unbiased."""
     half = delta / 2
-    kind = Brier()
-    paired = "brier predictive" in limits.draws
-    names = {part: f"brier {part}" for part in ("predictive", "aleatoric", "epistemic")}
-    result = {
-        part: (limits.low(name, half), limits.high(name, half)) for part, name in names.items()
-    }
-    if not paired:
-        result["predictive"] = limits.box(kind, delta)
-        low, high = limits.box(kind, half)
-        result["epistemic"] = (
-            low - limits.high(names["aleatoric"], half / 2),
-            high - limits.low(names["aleatoric"], half / 2),
-        )
-    if "upper" not in limits.draws:
-        highest = limits.high(names["predictive"], delta) if paired else result["predictive"][1]
-        result |= dict.fromkeys(("aleatoric", "epistemic"), (0.0, highest))
-    return result
+    paired = Statistic.BRIER_PREDICTIVE in means
+    pairs = means.both(Statistic.BRIER_PREDICTIVE, delta)
+    predictive = pairs if paired else means.box(Brier(), delta)
+    if Statistic.BRIER_ALEATORIC not in means:
+        # One label per item says nothing about disagreement, but AU <= PU.
+        highest = means.high(Statistic.BRIER_PREDICTIVE, delta) if paired else predictive.upper
+        open_split = Limits(0.0, highest)
+        return {"predictive": predictive, "aleatoric": open_split, "epistemic": open_split}
+    aleatoric = means.both(Statistic.BRIER_ALEATORIC, delta)
+    if paired:
+        epistemic = means.both(Statistic.BRIER_EPISTEMIC, delta)
+    else:
+        box = means.box(Brier(), half)
+        inside = means.both(Statistic.BRIER_ALEATORIC, half)
+        epistemic = Limits(box.lower - inside.upper, box.upper - inside.lower)
+    return {"predictive": predictive, "aleatoric": aleatoric, "epistemic": epistemic}
 
 
-def _draws(sample: Sample, advice: Advice) -> dict[str, Draws]:
-    """Return the statistics of a sample by name."""
-    shares = sample.shares
-    repeats = sample.repeats
-    n_classes = sample.n_classes
-    draws = {"classes": Draws.of_columns(shares, repeats, 0, 1)}
-    pairs = 2 <= sample.n_items <= MAX_PAIRED
-    if pairs:
-        draws["brier predictive"] = pair_draws(shares, repeats, np.full(len(repeats), 0.5), 0, 1)
+def _draws(sample: Sample, advice: Advice) -> dict[Statistic, Draws]:
+    """Return the statistics that a sample has items for."""
+    draws = {Statistic.CLASS_SHARES: Draws.of_columns(sample.shares, sample.repeats, 0, 1)}
+    if 2 <= sample.n_items <= MAX_PAIRED:
+        even = np.full(len(sample.repeats), 0.5)
+        draws[Statistic.BRIER_PREDICTIVE] = pair_draws(sample.shares, sample.repeats, even, 0, 1)
     if advice.losses is not None:
-        draws["loss"] = Draws.of(
-            shares @ advice.losses, repeats, advice.losses.min(), advice.losses.max()
-        )
+        losses = sample.shares @ advice.losses
+        ends = (advice.losses.min(), advice.losses.max())
+        draws[Statistic.LOSS] = Draws.of(losses, sample.repeats, *ends)
     several = sample.at_least(2)
-    if several.n_items == 0:
-        return draws
-    draws["upper"], draws["lower"] = (
-        _one_sided(several, advice, side) for side in ("upper", "lower")
-    )
-    smallest = int(several.totals.min())
-    disagreement = several.totals / (several.totals - 1) * (1 - (several.shares**2).sum(axis=1))
+    if several.n_items > 0:
+        draws |= _draws_of_several(several, advice, paired=sample.n_items <= MAX_PAIRED)
+    return draws
+
+
+def _draws_of_several(sample: Sample, advice: Advice, *, paired: bool) -> dict[Statistic, Draws]:
+    """Return the statistics that need two labels or more per item."""
+    lower = _one_sided(sample, advice, "lower")
+    draws = {
+        Statistic.UPPER_ENTROPY: _one_sided(sample, advice, "upper"),
+        Statistic.LOWER_ENTROPY: lower,
+    }
+    n_classes = sample.n_classes
+    smallest = int(sample.totals.min())
+    disagreement = sample.totals / (sample.totals - 1) * (1 - (sample.shares**2).sum(axis=1))
     most = 1.0 if smallest <= n_classes else smallest / (smallest - 1) * (1 - 1 / n_classes)
-    draws["brier aleatoric"] = Draws.of(disagreement, several.repeats, 0, most)
-    if pairs and several.n_items >= 2:
+    draws[Statistic.BRIER_ALEATORIC] = Draws.of(disagreement, sample.repeats, 0, most)
+    if paired and sample.n_items >= 2:
         # At least the mean over both items of -(1 - ||share||^2) / (total - 1), which is largest
         # for even shares.
         least = -(1 - 1 / min(smallest, n_classes)) / (smallest - 1)
         offset = 0.5 - disagreement / 2
-        draws["brier epistemic"] = pair_draws(several.shares, several.repeats, offset, least, 1)
+        draws[Statistic.BRIER_EPISTEMIC] = pair_draws(
+            sample.shares, sample.repeats, offset, least, 1
+        )
     if advice.losses is not None:
-        draws["excess"] = _excess(several, advice, draws["lower"])
+        draws[Statistic.EXCESS] = _excess(sample, advice, advice.losses, lower)
     return draws
 
 
-def _one_sided(sample: Sample, advice: Advice, side: str) -> Draws:
-    """Return the statistic sum_j beta(s_j), with a beta for each total, whose mean is on one side of AU."""
+def _one_sided(sample: Sample, advice: Advice, side: Side) -> Draws:
+    """Return the statistic sum_j beta(s_j), one beta per total, whose mean is on one side of AU."""
     values, used = statistic_values(sample, advice, side)
     low = min(each.minimum for each in used)
     high = max(each.maximum for each in used)
     return Draws.of(values, sample.repeats, low, high)
 
 
-def _excess(sample: Sample, advice: Advice, lower: Draws) -> Draws:
-    """Return loss minus the lower statistic of the same item, whose mean is at least the epistemic uncertainty."""
-    assert advice.losses is not None
-    values = sample.shares @ advice.losses - statistic_values(sample, advice, "lower")[0]
-    return Draws.of(
-        values, sample.repeats, advice.losses.min() - lower.high, advice.losses.max() - lower.low
-    )
+def _excess(sample: Sample, advice: Advice, losses: Array, lower: Draws) -> Draws:
+    """Return loss minus the lower statistic of the same item, whose mean is at least EU."""
+    statistic, _ = statistic_values(sample, advice, "lower")
+    smallest = losses.min() - lower.high
+    largest = losses.max() - lower.low
+    return Draws.of(sample.shares @ losses - statistic, sample.repeats, smallest, largest)
 
 
 def statistic_values(
-    sample: Sample, advice: Advice, side: str
+    sample: Sample, advice: Advice, side: Side
 ) -> tuple[Array, list[BernsteinEstimator]]:
     """Return each item's one-sided statistic of its entropy, and the estimators that gave them."""
     sizes = tuple(size for name, size in advice.estimators if name == side)
@@ -388,61 +458,27 @@ def statistic_values(
     used = []
     for total in np.unique(sample.totals):
         rows = sample.totals == total
-        estimator = advice.estimators[side, _size(total, sizes)]
+        estimator = advice.estimators[side, _largest_size(total, sizes)]
         beta = _elevate(estimator.values, int(total))
-        values[rows] = _look_up(beta, sample.counts[rows])
+        counts = sample.counts[rows]
+        values[rows] = beta[counts[:, 1]] if sample.n_classes == 2 else beta[counts].sum(axis=1)
         used.append(estimator)
     return values, used
 
 
-def _look_up(beta: Array, counts: IntArray) -> Array:
-    return np.asarray(beta[counts[:, 1]] if counts.shape[1] == 2 else beta[counts].sum(axis=1))
-
-
 def _elevate(values: Array, total: int) -> Array:
-    """Return the average of a statistic of k-snapshots over all k of an item's labels, as a statistic of its counts."""
+    """Return a statistic's average over all k of an item's labels, as a statistic of its counts."""
     k = len(values) - 1
     hits = np.arange(total + 1)
     if k == total:
         return values
-    return np.asarray(stats.hypergeom.pmf(np.arange(k + 1), total, hits[:, None], k) @ values)
+    chances = stats.hypergeom.pmf(np.arange(k + 1), total, hits[:, None], k)
+    return np.asarray(chances @ values)
 
 
-def _size(total: Any, sizes: tuple[int, ...]) -> int:
+def _largest_size(total: Any, sizes: tuple[int, ...]) -> int:
+    """Return the largest snapshot that an item with so many labels can fill."""
     return max(size for size in sizes if size <= total)
-
-
-def _with_paper(
-    limits: _Limits, entropy: Separable, interval: tuple[float, float], delta: float
-) -> tuple[float, float]:
-    """Intersect with the paper's bound, plug-in -+ omega(epsilon + slack), where that can say anything.
-
-    Whether it can depends on the numbers of items, labels and classes only. It was never the
-    narrower one in our trials, so little is lost by the share of delta that it gets.
-    """
-    sample = limits.sample
-    k = int(sample.totals.min())
-    n_classes = sample.n_classes
-    error = epsilon_bound(sample.n_items, delta * _PAPER_SHARE, k, n_classes, method="paper").value
-    if error >= 2 * (
-        1 - 1 / n_classes
-    ):  # the modulus is at its largest value there, whatever the slack
-        return interval
-    width = float(entropy.modulus(min(error + worst_slack(k, n_classes), 2.0), n_classes))
-    if width >= entropy.maximum(n_classes):
-        return interval
-    own = _shannon if isinstance(entropy, Shannon) else _brier
-    lower, upper = own(limits, delta * (1 - _PAPER_SHARE))["aleatoric"]
-    steps = np.arange(k + 1) / k
-    g = entropy.component(steps) + (entropy.component(1 - steps) if n_classes == 2 else 0)
-    plugin = 0.0
-    for total in np.unique(sample.totals):
-        rows = sample.totals == total
-        plugin += (
-            float(sample.repeats[rows] @ _look_up(_elevate(g, int(total)), sample.counts[rows]))
-            / sample.n_items
-        )
-    return max(lower, plugin - width), min(upper, plugin + width)
 
 
 @lru_cache(maxsize=256)

@@ -1,23 +1,28 @@
-"""Certificates: what is guaranteed about the uncertainty of each cell, with which confidence, and why."""
+"""Certificates: what is guaranteed about the uncertainty of each cell, how surely, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
+from hocal._base.interval import Interval
 from hocal._base.notebook import fold, table
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import check_choice, check_fraction
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
 from hocal.guarantees.cell_uncertainty import (
+    ENTROPIES,
+    QUANTITIES,
     Advice,
     Sample,
+    Target,
     advise,
     cell_intervals,
     estimator_sizes,
@@ -26,32 +31,52 @@ from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["ENTROPIES", "QUANTITIES", "Certificate", "CertificateRow", "Target", "certify"]
 
+BLOCK_ITEMS = 400  # fewest items whose cells advise each other: enough to choose a statistic
+# Blocks of cells and folds of a block: each fold of each block costs two linear programs.
+MAX_BLOCKS = 12
+N_FOLDS = 4
+SHOWN_CELLS = 20  # in a notebook, the largest first
+# Between an estimate and the end of its interval, and of a limit at the largest entropy.
+ROUNDING = 1e-9
+RELATIVE_ROUNDING = 1e-12
 
-QUANTITIES = ("predictive", "aleatoric", "epistemic")
-ENTROPIES = ("shannon", "brier")
-_BLOCK_ITEMS = 400  # fewest items whose cells advise each other
-_SHOWN_CELLS = 20  # in a notebook, the largest first
-# each fold of each block costs two linear programs
-_MAX_BLOCKS = 12
-_FOLDS = 4
-
-_ASSUMPTIONS = (
+ASSUMPTIONS = (
     "Items of a cell are independent draws from the population the certificate speaks about.",
     "Labels of an item are independent given the item; no annotator labels an item twice.",
     "The partition was fixed without the labels counted here.",
     "How many labels an item got was not decided by looking at them.",
 )
-_SINGLES = "Items with one label are like the others of their cell: they are left out where two labels are needed."
-_BOUNDS = {
+SINGLES = (
+    "Items with one label are like the others of their cell: "
+    "they are left out where two labels are needed."
+)
+BOUNDS = {
     "aleatoric shannon": "separable linear program with coefficients from other cells, betting",
     "aleatoric brier": "unbiased statistic, betting",
     "predictive shannon": "loss of a guess from other cells (upper) and classwise limits, betting",
     "predictive brier": "pairs of items, betting",
-    "epistemic shannon": "loss less the lower aleatoric statistic (upper); Brier part or difference (lower), betting",
+    "epistemic shannon": (
+        "loss less the lower aleatoric statistic (upper); Brier part or difference (lower), betting"
+    ),
     "epistemic brier": "pairs of items, betting",
 }
+
+
+class CertificateRow(NamedTuple):
+    """What a certificate says about one cell."""
+
+    cell: int  #: number of the cell
+    n_items: int  #: calibration items
+    k: int  #: fewest labels of an item
+    source: str  #: whose items the mixture was estimated from
+    predictive: Interval  #: the mixture's uncertainty, and what the labels prove about the cell's
+    aleatoric: Interval
+    epistemic: Interval
+    epsilon: float  #: upper bound on the kth-order calibration error
+    epsilon_k: int  #: the k of `epsilon`
+    set_coverage: float  #: guaranteed coverage of expanded prediction sets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +106,7 @@ class Certificate:
         The inequality behind each epsilon.
     set_coverage : ndarray of shape (n_cells,)
         Guaranteed coverage 1 - 2 sqrt(e) of prediction sets of mass 1 - sqrt(e) expanded by
-        sqrt(e), where e is the higher-order error that epsilon implies (spec 1.17); 0 says nothing.
+        sqrt(e), where e is the higher-order error that epsilon implies; 0 says nothing.
     source : ndarray of str of shape (n_cells,)
         Whose items the mixture was estimated from: "cell", "neighbours" or "pool"; "none" where
         nobody said.
@@ -91,6 +116,10 @@ class Certificate:
         The construction behind each interval.
     n_classes : int
         Number of label classes.
+    limits : mapping
+        Lower and upper limits of each target, (quantity, entropy), arrays of shape (n_cells, 2).
+    estimates : mapping
+        Point estimates of each target from the mixtures, arrays of shape (n_cells,).
 
     Examples
     --------
@@ -100,7 +129,7 @@ class Certificate:
     >>> from hocal.cells.statistics import CellStatistics
     >>> p = np.tile([[0.6, 0.4]], (500, 1))
     >>> partition = hocal.UniformPartition(n_bins=1).fit(p)
-    >>> counts = [[2, 0]] * 150 + [[1, 1]] * 250 + [[0, 2]] * 100  # half of the pairs of labels disagree
+    >>> counts = [[2, 0]] * 150 + [[1, 1]] * 250 + [[0, 2]] * 100  # half of the pairs disagree
     >>> statistics = CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
     >>> certificate = certify(statistics, hocal.Mixtures.from_points([[0.6, 0.4]]))
     >>> lower, upper = certificate.interval("aleatoric", "brier")
@@ -120,107 +149,143 @@ class Certificate:
     assumptions: tuple[str, ...]
     bounds: Mapping[str, str]
     n_classes: int
-    _intervals: Mapping[tuple[str, str], Array]  # (n_cells, 2)
-    _estimates: Mapping[tuple[str, str], Array]
+    limits: Mapping[Target, Array]
+    estimates: Mapping[Target, Array]
 
     def __len__(self) -> int:
         return len(self.n_items)
 
     def __repr__(self) -> str:
-        scope = "all cells at once" if self.simultaneous else "each cell"
         lower, upper = self.interval("aleatoric")
-        filled = self.n_items > 0
-        width = f"{np.mean((upper - lower)[filled]):.3g} nats" if filled.any() else "none"
+        has_items = self.n_items > 0
+        width = f"{np.mean((upper - lower)[has_items]):.3g} nats" if has_items.any() else "none"
         return fold(
-            f"Certificate({self.confidence:g} for {scope}, {int(filled.sum())} of {len(self)} cells, "
+            f"Certificate({self.confidence:g} for {self._scope}, "
+            f"{int(has_items.sum())} of {len(self)} cells, "
             f"{self.n_items.sum()} items, mean width of aleatoric {width})"
         )
 
     def _repr_html_(self) -> str:
-        largest = np.argsort(-self.n_items, kind="stable")[:_SHOWN_CELLS]
+        ranked = np.argsort(-self.n_items, kind="stable")[:SHOWN_CELLS]
+        shown = ranked[self.n_items[ranked] > 0]
+        entries = self._entries("shannon")
         rows = [
-            (
-                cell,
-                self.n_items[cell],
-                self.k[cell],
-                *(self._entry(cell, quantity, "shannon") for quantity in QUANTITIES),
-            )
-            for cell in largest[self.n_items[largest] > 0]
+            (cell, self.n_items[cell], self.k[cell], *(entries[name][cell] for name in QUANTITIES))
+            for cell in shown
         ]
-        filled = int((self.n_items > 0).sum())
-        scope = "all cells at once" if self.simultaneous else "each cell"
-        caption = f"Certificate with confidence {self.confidence:g} for {scope}: {len(rows)} of {filled} cells, in nats"
+        caption = (
+            f"Certificate with confidence {self.confidence:g} for {self._scope}: "
+            f"{len(rows)} of {int((self.n_items > 0).sum())} cells, in nats"
+        )
         return table(caption, ["items", "k", *QUANTITIES], rows, note=" ".join(self.assumptions))
+
+    @property
+    def _scope(self) -> str:
+        return "all cells at once" if self.simultaneous else "each cell"
 
     def interval(self, quantity: str, entropy: str = "shannon") -> tuple[Array, Array]:
         """Return the lower and upper limits of each cell; NaN for a cell without items."""
-        both = self._intervals[_key(quantity, entropy)]
+        both = self.limits[_target(quantity, entropy)]
         return both[:, 0], both[:, 1]
 
     def estimate(self, quantity: str, entropy: str = "shannon") -> Array:
         """Return the point estimate of each cell, from its mixture."""
-        return self._estimates[_key(quantity, entropy)]
+        return self.estimates[_target(quantity, entropy)]
 
     def inside(self, quantity: str, entropy: str = "shannon") -> Mask:
-        """Tell where the point estimate lies inside its own interval; False for a cell without items.
+        """Tell where the point estimate lies inside its own interval; False without items.
 
         An estimate outside is improbable given the cell's own labels: it leans too much on other
         cells.
         """
         lower, upper = self.interval(quantity, entropy)
         estimate = self.estimate(quantity, entropy)
-        return (lower - 1e-9 <= estimate) & (estimate <= upper + 1e-9)
+        return (lower - ROUNDING <= estimate) & (estimate <= upper + ROUNDING)
 
     def vacuous(self, quantity: str, entropy: str = "shannon") -> Mask:
         """Tell where the interval is the whole possible range, or where there is none."""
         lower, upper = self.interval(quantity, entropy)
-        return ~((lower > 0) | (upper < get_entropy(entropy).maximum(self.n_classes) * (1 - 1e-12)))
+        largest = get_entropy(entropy).maximum(self.n_classes)
+        return ~((lower > 0) | (upper < largest * (1 - RELATIVE_ROUNDING)))
 
     def as_dict(self, entropy: str = "shannon") -> dict[str, Any]:
-        """Return all columns by name, a value a cell."""
+        """Return all columns by name, one value per cell."""
         columns: dict[str, Any] = {
             "cell": np.arange(len(self)),
             "n_items": self.n_items,
             "k": self.k,
+            "source": self.source,
+            "epsilon": self.epsilon,
+            "epsilon_k": self.epsilon_k,
         }
-        columns |= {"source": self.source, "epsilon": self.epsilon, "epsilon_k": self.epsilon_k}
         for quantity in QUANTITIES:
             lower, upper = self.interval(quantity, entropy)
-            columns |= {quantity: self.estimate(quantity, entropy)}
-            columns |= {f"{quantity}_lower": lower, f"{quantity}_upper": upper}
-            columns |= {f"{quantity}_inside": self.inside(quantity, entropy)}
-            columns |= {f"{quantity}_vacuous": self.vacuous(quantity, entropy)}
-        return columns | {"set_coverage": self.set_coverage}
+            columns[quantity] = self.estimate(quantity, entropy)
+            columns[f"{quantity}_lower"] = lower
+            columns[f"{quantity}_upper"] = upper
+            columns[f"{quantity}_inside"] = self.inside(quantity, entropy)
+            columns[f"{quantity}_vacuous"] = self.vacuous(quantity, entropy)
+        columns["set_coverage"] = self.set_coverage
+        return columns
+
+    def rows(self, entropy: str = "shannon") -> list[CertificateRow]:
+        """Return one row per cell with items, in the order of their numbers."""
+        columns = {name: column.tolist() for name, column in self.as_dict(entropy).items()}
+        plain = [name for name in CertificateRow._fields if name not in QUANTITIES]
+        rows = []
+        for cell in np.flatnonzero(self.n_items):
+            values = {name: columns[name][cell] for name in plain}
+            for quantity in QUANTITIES:
+                names = (quantity, f"{quantity}_lower", f"{quantity}_upper")
+                values[quantity] = Interval(*(columns[name][cell] for name in names))
+            rows.append(CertificateRow(**values))
+        return rows
 
     def to_frame(self, entropy: str = "shannon", *, backend: Any = "pandas") -> Any:
-        """Return a dataframe with a row a cell; `backend` is "pandas", "polars" or "pyarrow"."""
+        """Return a dataframe, one row per cell; `backend` is "pandas", "polars" or "pyarrow"."""
         return to_frame(self.as_dict(entropy), backend)
 
-    def table(self, entropy: str = "shannon") -> str:
-        """Return a text table, a line for each cell with items: estimate and interval of each uncertainty.
+    def table(self, entropy: str = "shannon", *, names: Sequence[str] | None = None) -> str:
+        """Return a text table of estimates and intervals, one line per cell with items.
 
-        "!" marks an estimate outside its interval, "-" an interval that says nothing.
+        "!" marks an estimate outside its interval, "-" an interval that says nothing. With a name
+        for each cell, `names`, each line ends with that of its cell.
         """
+        entries = self._entries(entropy)
         heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
-        lines = [f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}"]
-        for cell in np.flatnonzero(self.n_items):
-            parts = "".join(
-                f"{self._entry(cell, quantity, entropy):>22}" for quantity in QUANTITIES
-            )
+        heads = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}"
+        lines = [heads if names is None else f"{heads}  name"]
+        for cell in np.flatnonzero(self.n_items).tolist():
+            parts = "".join(f"{entries[quantity][cell]:>22}" for quantity in QUANTITIES)
             error = f"{self.epsilon[cell]:.2f} (k={self.epsilon_k[cell]})"
-            lines.append(f"{cell:>5}{self.n_items[cell]:>7}{self.k[cell]:>4}{parts}{error:>13}")
+            line = f"{cell:>5}{self.n_items[cell]:>7}{self.k[cell]:>4}{parts}{error:>13}"
+            lines.append(line if names is None else f"{line}  {names[cell]}")
         scope = "for all cells at once" if self.simultaneous else "for each cell on its own"
         lines.append(f"Confidence {self.confidence:g} {scope}. {' '.join(self.assumptions)}")
         return "\n".join(lines)
 
-    def _entry(self, cell: Any, quantity: str, entropy: str) -> str:
-        estimate = self.estimate(quantity, entropy)[cell]
-        if self.vacuous(quantity, entropy)[cell]:
-            return f"{estimate:.3f} [     -     ]"
-        ends = self.interval(quantity, entropy)
-        lower, upper = (end[cell] + 0.0 for end in ends)  # no negative zero
-        mark = "" if self.inside(quantity, entropy)[cell] else "!"
-        return f"{mark}{estimate:.3f} [{lower:.3f}, {upper:.3f}]"
+    def _entries(self, entropy: str) -> dict[str, list[str]]:
+        """Return each quantity of each cell as the table shows it."""
+        return {
+            quantity: [
+                _entry(*numbers)
+                for numbers in zip(
+                    self.estimate(quantity, entropy),
+                    *self.interval(quantity, entropy),
+                    self.inside(quantity, entropy),
+                    self.vacuous(quantity, entropy),
+                    strict=True,
+                )
+            ]
+            for quantity in QUANTITIES
+        }
+
+
+def _entry(estimate: float, lower: float, upper: float, inside: bool, vacuous: bool) -> str:
+    if vacuous:
+        return f"{estimate:.3f} [     -     ]"
+    mark = "" if inside else "!"
+    return f"{mark}{estimate:.3f} [{lower + 0.0:.3f}, {upper + 0.0:.3f}]"  # no negative zero
 
 
 def certify(
@@ -245,7 +310,7 @@ def certify(
     statistics : CellStatistics
         The calibration items.
     mixtures : Mixtures
-        One mixture a cell.
+        One mixture per cell.
     confidence : float, default=0.95
         Probability with which each statement is to hold.
     simultaneous : bool, default=False
@@ -277,19 +342,22 @@ def certify(
     >>> statistics = CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
     >>> mixtures = hocal.Mixtures.from_snapshots(counts, partition.assign(p), n_cells=2).stored()
     >>> certify(statistics, mixtures)
-    Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.313 nats)
+    Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.312 nats)
     """
     delta = 1 - check_fraction(confidence, "confidence")
     if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
-        raise ValueError(
-            f"`mixtures` must hold one mixture of {statistics.n_classes} classes for each of {statistics.n_cells} "
-            f"cells, got {len(mixtures)} of {mixtures.n_classes} classes."
+        wanted = f"one mixture of {statistics.n_classes} classes for each"
+        raise InputError(
+            "mixtures",
+            f"must hold {wanted} of {statistics.n_cells} cells",
+            value=f"{len(mixtures)} of {mixtures.n_classes} classes",
         )
-    delta /= max(int((statistics.n_items > 0).sum()), 1) if simultaneous else 1
+    has_items = statistics.n_items > 0
+    if simultaneous:  # Bonferroni
+        delta /= max(int(has_items.sum()), 1)
     histogram = statistics.aligned if aligned else statistics.observed
-    names = (
-        np.where(statistics.n_items > 0, "cell", "none") if source is None else np.asarray(source)
-    )
+    if source is None:
+        source = np.where(has_items, "cell", "none")
     error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
     singles = bool((histogram.totals == 1).any() and (histogram.totals > 1).any())
     return Certificate(
@@ -301,73 +369,70 @@ def certify(
         epsilon_k=error.k,
         epsilon_bound=error.bounds,
         set_coverage=set_coverage(mixtures, error, projected=snapshot_size is None),
-        source=names,
-        assumptions=_ASSUMPTIONS + (_SINGLES,) * singles,
-        bounds=dict(_BOUNDS),
+        source=np.asarray(source),
+        assumptions=ASSUMPTIONS + (SINGLES,) * singles,
+        bounds=dict(BOUNDS),
         n_classes=statistics.n_classes,
-        _intervals=_all_intervals(statistics, histogram, aligned, delta),
-        _estimates=_all_estimates(mixtures),
+        limits=_all_limits(statistics, histogram, aligned, delta),
+        estimates=_all_estimates(mixtures),
     )
 
 
-def _key(quantity: str, entropy: str) -> tuple[str, str]:
-    return check_choice(entropy, "entropy", ENTROPIES), check_choice(
-        quantity, "quantity", QUANTITIES
-    )
+def _target(quantity: str, entropy: str) -> Target:
+    check_choice(quantity, "quantity", QUANTITIES)
+    return Target(quantity, check_choice(entropy, "entropy", ENTROPIES))
 
 
-def _all_estimates(mixtures: Mixtures) -> dict[tuple[str, str], Array]:
+def _all_estimates(mixtures: Mixtures) -> dict[Target, Array]:
     parts = {entropy: decompose(mixtures, entropy).as_dict() for entropy in ENTROPIES}
     return {
-        (entropy, quantity): parts[entropy][quantity]
+        Target(quantity, entropy): parts[entropy][quantity]
         for entropy in ENTROPIES
         for quantity in QUANTITIES
     }
 
 
-def _all_intervals(
+def _all_limits(
     statistics: CellStatistics, histogram: Histogram, aligned: bool, delta: float
-) -> dict[tuple[str, str], Array]:
-    """Return the limits of every cell, each cell advised by the folds of its block that it is not in."""
-    fold = _folds(statistics)
-    advice, fallback = (
-        _advise_folds(statistics, histogram, fold, aligned, alone=alone) for alone in (False, True)
-    )
-    result = {
-        (e, q): np.full((statistics.n_cells, 2), np.nan) for e in ENTROPIES for q in QUANTITIES
-    }
+) -> dict[Target, Array]:
+    """Return the limits of every cell, each advised by the other folds of its block."""
+    fold = assign_folds(statistics)
+    advice = advise_folds(statistics, histogram, fold, aligned)
+    fallback = advise_folds(statistics, histogram, fold, aligned, alone=True)
+    shape = (statistics.n_cells, 2)
+    targets = [Target(quantity, entropy) for entropy in ENTROPIES for quantity in QUANTITIES]
+    result = {target: np.full(shape, np.nan) for target in targets}
     for cell in np.flatnonzero(statistics.n_items):
         sample = Sample.of(histogram, histogram.cells == cell)
-        found = cell_intervals(sample, advice[fold[cell]], delta, fallback=fallback[fold[cell]])
-        for key, ends in found.items():
-            result[key][cell] = ends
+        own = fold[cell]
+        found = cell_intervals(sample, advice[own], delta, fallback=fallback[own])
+        for target, limits in found.items():
+            result[target][cell] = limits
     return result
 
 
-def _folds(statistics: CellStatistics) -> IntArray:
-    """Cut the cells into blocks of similar confidence, and each block into folds; the other folds advise a fold.
+def assign_folds(statistics: CellStatistics) -> IntArray:
+    """Cut the cells into blocks of similar confidence, and each block into folds.
 
-    A level with enough items is a block, and so are smaller levels in a row together. No label is
-    looked at. Block b has the folds _FOLDS * b, _FOLDS * b + 1, ...; -1 stands for a cell without
-    items.
+    The other folds of a block advise a fold. A level with enough items is a block, and so are
+    smaller levels in a row together. No label is looked at. Block b has the folds N_FOLDS * b,
+    N_FOLDS * b + 1, ...; -1 stands for a cell without items.
     """
     n_items = statistics.n_items
     fold = np.full(statistics.n_cells, -1)
-    filled = np.flatnonzero(n_items)
-    level = _levels(statistics)[filled]
-    wanted = max(_BLOCK_ITEMS, n_items.sum() / _MAX_BLOCKS)
-    ranked = filled[np.lexsort((-n_items[filled], level))]
+    cells = np.flatnonzero(n_items)
+    level = _levels(statistics)[cells]
+    wanted = max(BLOCK_ITEMS, n_items.sum() / MAX_BLOCKS)
+    ranked = cells[np.lexsort((-n_items[cells], level))]
     edges = [int(edge) for edge in np.flatnonzero(np.diff(np.sort(level), append=np.inf)) + 1]
-    start = block = 0
+    start = 0
+    block = 0
     for end, following in zip(edges, [*edges[1:], None], strict=True):
+        inside = n_items[ranked[start:end]]
         ahead = n_items[ranked[end:following]]
-        if (
-            following is None
-            or _enough(n_items[ranked[start:end]], wanted)
-            or _enough(ahead, wanted)
-        ):
+        if following is None or _enough(inside, wanted) or _enough(ahead, wanted):
             # The larger cells of a level first, in turn, so that all folds know about equally much.
-            fold[ranked[start:end]] = _FOLDS * block + np.arange(end - start) % _FOLDS
+            fold[ranked[start:end]] = N_FOLDS * block + np.arange(end - start) % N_FOLDS
             start = end
             block = block + 1
     return fold
@@ -378,15 +443,21 @@ def _enough(n_items: IntArray, wanted: float) -> bool:
 
 
 def _levels(statistics: CellStatistics) -> IntArray:
-    """Return the level of each cell; where the partition has none, its rank by mean top probability."""
+    """Return the level of each cell; without levels, its rank by mean top probability."""
     level = statistics.layout.level
     if len(np.unique(level)) > 1:
         return np.asarray(level, dtype=np.int64)
-    return np.argsort(np.argsort(statistics.mean_prediction[:, 0], kind="stable"), kind="stable")
+    order = np.argsort(statistics.mean_prediction[:, 0], kind="stable")
+    return np.argsort(order, kind="stable")
 
 
-def _advise_folds(
-    statistics: CellStatistics, histogram: Histogram, fold: IntArray, aligned: bool, *, alone: bool
+def advise_folds(
+    statistics: CellStatistics,
+    histogram: Histogram,
+    fold: IntArray,
+    aligned: bool,
+    *,
+    alone: bool = False,
 ) -> dict[int, Advice]:
     """Return the advice for each fold from the others of its block, or from none."""
     sizes = estimator_sizes(histogram.totals)
@@ -394,12 +465,13 @@ def _advise_folds(
     place = fold[histogram.cells]
     advice = {}
     for own in np.unique(fold[fold >= 0]):
-        others = (place // _FOLDS == own // _FOLDS) & (place != own)
+        others = (place // N_FOLDS == own // N_FOLDS) & (place != own)
         if not others.any():  # alone in its block: all other cells
             others = place != own
         members = n_items[fold == own]
+        advised = others.any() and not alone
         advice[int(own)] = advise(
-            Sample.of(histogram, others) if others.any() and not alone else None,
+            Sample.of(histogram, others) if advised else None,
             sizes,
             n_classes=statistics.n_classes,
             n_items=float(members @ members / members.sum()),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
+from hocal._base.interval import Interval
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_array,
@@ -18,26 +19,10 @@ from hocal._base.validation import (
 )
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 
-__all__ = ["Interval", "betting_interval", "empirical_bernstein_interval", "hoeffding_interval"]
+__all__ = ["betting_interval", "empirical_bernstein_interval", "hoeffding_interval"]
 
-
-class Interval(NamedTuple):
-    """Lower and upper limits of a quantity.
-
-    Attributes
-    ----------
-    lower, upper : float
-        The limits, cut to the possible range.
-    vacuous : bool
-        Whether the interval is the whole possible range.
-    method : str
-        The inequality used.
-    """
-
-    lower: float
-    upper: float
-    vacuous: bool
-    method: str
+ROUNDING = 1e-9  # of the range: how far a value may lie outside its limits
+N_SHOWN = 5  # multiplicities in an error message
 
 
 def hoeffding_interval(
@@ -47,7 +32,7 @@ def hoeffding_interval(
     delta: float = 0.05,
     multiplicities: ArrayLike | None = None,
 ) -> Interval:
-    """Return mean -+ range * sqrt(ln(2/delta) / (2N)), a confidence interval for the mean of a bounded variable.
+    """Bound the mean of a bounded variable by mean -+ range * sqrt(ln(2/delta) / (2N)) (Hoeffding).
 
     Parameters
     ----------
@@ -72,9 +57,10 @@ def hoeffding_interval(
     0.5607
     """
     sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
-    width = (limits[1] - limits[0]) * math.sqrt(math.log(2 / delta) / (2 * int(repeats.sum())))
+    n_items = int(repeats.sum())
+    width = (limits[1] - limits[0]) * math.sqrt(math.log(2 / delta) / (2 * n_items))
     mean = float(np.average(sample, weights=repeats))
-    return _inside(mean - width, mean + width, limits, "Hoeffding")
+    return Interval(mean, mean - width, mean + width).clip(*limits)
 
 
 def empirical_bernstein_interval(
@@ -84,7 +70,9 @@ def empirical_bernstein_interval(
     delta: float = 0.05,
     multiplicities: ArrayLike | None = None,
 ) -> Interval:
-    """Return mean -+ sqrt(2 V ln(4/delta) / N) + 7 range ln(4/delta) / (3(N-1)) (Maurer and Pontil 2009).
+    """Bound a mean by mean -+ sqrt(2 V ln(4/delta) / N) + 7 range ln(4/delta) / (3(N-1)).
+
+    The empirical Bernstein inequality of Maurer and Pontil (2009).
 
     Parameters
     ----------
@@ -113,10 +101,9 @@ def empirical_bernstein_interval(
     mean = float(np.average(sample, weights=repeats))
     variance = float(repeats @ (sample - mean) ** 2) / (n_items - 1)
     tail = math.log(4 / delta)
-    width = math.sqrt(2 * variance * tail / n_items) + 7 * (limits[1] - limits[0]) * tail / (
-        3 * (n_items - 1)
-    )
-    return _inside(mean - width, mean + width, limits, "empirical Bernstein")
+    of_range = 7 * (limits[1] - limits[0]) * tail / (3 * (n_items - 1))
+    width = math.sqrt(2 * variance * tail / n_items) + of_range
+    return Interval(mean, mean - width, mean + width).clip(*limits)
 
 
 def betting_interval(
@@ -127,7 +114,7 @@ def betting_interval(
     multiplicities: ArrayLike | None = None,
     deviation: float | None = None,
 ) -> Interval:
-    """Return the means that no gambler could refute, by betting (Waudby-Smith and Ramdas 2024, hedged capital).
+    """Return the means that no gambler could refute (Waudby-Smith and Ramdas 2024, hedged capital).
 
     A gambler who stakes lambda against m multiplies a capital by 1 + lambda (x - m) at each draw x,
     fair if m is the mean; m is refuted if the average capital over several fixed stakes reaches
@@ -161,21 +148,13 @@ def betting_interval(
     """
     sample, repeats, delta = _check_sample(values, limits, multiplicities, delta)
     draws = Draws.of(sample, repeats.astype(np.float64), *limits)
-    guess = (
-        None
-        if deviation is None
-        else np.array([check_number(deviation, "deviation", minimum=0, strict=True)])
-    )
-    lower, upper = (
-        float(limit(draws, delta / 2, guess)[0]) for limit in (lower_limit, upper_limit)
-    )
-    return _inside(lower, upper, limits, "betting")
-
-
-def _inside(lower: float, upper: float, limits: tuple[float, float], method: str) -> Interval:
-    lower = max(lower, limits[0])
-    upper = min(upper, limits[1])
-    return Interval(lower, upper, lower == limits[0] and upper == limits[1], method)
+    guess = None
+    if deviation is not None:
+        guess = np.array([check_number(deviation, "deviation", minimum=0, strict=True)])
+    lower = float(lower_limit(draws, delta / 2, guess)[0])
+    upper = float(upper_limit(draws, delta / 2, guess)[0])
+    mean = float(np.average(sample, weights=repeats))
+    return Interval(mean, lower, upper).clip(*limits)
 
 
 def _check_sample(
@@ -184,20 +163,26 @@ def _check_sample(
     """Return values inside their limits with whole multiplicities."""
     sample = check_array(values, "values", ndim=1)
     if not limits[0] < limits[1]:
-        raise ValueError(f"`limits` must be (smallest, largest possible value), got {limits!r}.")
-    slack = 1e-9 * (limits[1] - limits[0])
+        raise InputError("limits", "must be (smallest, largest possible value)", value=limits)
+    slack = ROUNDING * (limits[1] - limits[0])
     wrong = ~((sample >= limits[0] - slack) & (sample <= limits[1] + slack))
     if wrong.any():
-        raise ValueError(
-            f"`values` must lie inside limits={limits!r}, got {sample[wrong][0]:.6g} in row {np.argmax(wrong)}."
+        raise InputError(
+            "values",
+            f"must lie inside limits={limits!r}",
+            value=f"{sample[wrong][0]:.6g}",
+            where=f"in row {np.argmax(wrong)}",
         )
-    repeats = (
-        np.ones(len(sample))
-        if multiplicities is None
-        else check_weights(multiplicities, "multiplicities")
-    )
-    if len(repeats) != len(sample) or (repeats != np.floor(repeats)).any() or repeats.sum() == 0:
-        raise ValueError(
-            f"`multiplicities` must be {len(sample)} whole numbers, not all zero, got {repeats[:5].tolist()}..."
-        )
-    return np.clip(sample, *limits), repeats.astype(np.int64), check_fraction(delta, "delta")
+    repeats = _check_multiplicities(multiplicities, len(sample))
+    return np.clip(sample, *limits), repeats, check_fraction(delta, "delta")
+
+
+def _check_multiplicities(multiplicities: ArrayLike | None, n_values: int) -> IntArray:
+    if multiplicities is None:
+        return np.ones(n_values, dtype=np.int64)
+    repeats = check_weights(multiplicities, "multiplicities")
+    whole = (repeats == np.floor(repeats)).all()
+    if len(repeats) != n_values or not whole or repeats.sum() == 0:
+        rule = f"must be {n_values} whole numbers, not all zero"
+        raise InputError("multiplicities", rule, value=f"{repeats[:N_SHOWN].tolist()}...")
+    return repeats.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Estimate E[G] of a binary mixture by a polynomial in its moments, the paper's way (spec 1.16)."""
+"""Estimate E[G] of a binary mixture by a polynomial in its moments, the paper's way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array
 from hocal._base.validation import check_array, check_choice, check_integer, check_number
 from hocal.guarantees.bernstein import bernstein_estimator
@@ -16,10 +17,15 @@ from hocal.uncertainty.entropy import Entropy
 
 __all__ = ["PolynomialEstimator", "polynomial_estimator"]
 
+MAX_DEGREE = 20  # coefficients grow like exp(degree), and rounding with them
+ROUNDING = (
+    1e-14  # of the change of basis, times the largest coefficient; below 1e-5 up to MAX_DEGREE
+)
+
 
 @dataclass(frozen=True, eq=False)
 class PolynomialEstimator:
-    """A polynomial near a binary entropy, to be averaged over moments (spec 1.16).
+    """A polynomial near a binary entropy, to be averaged over moments.
 
     Attributes
     ----------
@@ -43,19 +49,19 @@ class PolynomialEstimator:
         degree = len(self.coefficients) - 1
         known = check_array(moments, "moments", ndim=1)
         if len(known) < degree:
-            raise ValueError(
-                f"`moments` must reach order {degree}, the degree of the polynomial, got {len(known)}."
-            )
+            rule = f"must reach order {degree}, the degree of the polynomial"
+            raise InputError("moments", rule, value=len(known))
         return float(self.coefficients[0] + self.coefficients[1:] @ known[:degree])
 
     def error(self, epsilon: float, *, method: Literal["tightest", "paper"] = "tightest") -> float:
-        """Return the largest error under kth-order calibration error `epsilon`; the paper's is alpha + d^2 eps B/2."""
+        """Return the largest error under kth-order calibration error `epsilon`.
+
+        The paper's is alpha + d^2 epsilon B / 2.
+        """
         epsilon = check_number(epsilon, "epsilon", minimum=0)
         if check_choice(method, "method", ("tightest", "paper")) == "paper":
-            return (
-                self.alpha
-                + (len(self.coefficients) - 1) ** 2 * epsilon * self.coefficient_bound / 2
-            )
+            degree = len(self.coefficients) - 1
+            return self.alpha + degree**2 * epsilon * self.coefficient_bound / 2
         return self.alpha + self.lipschitz * epsilon
 
 
@@ -80,15 +86,13 @@ def polynomial_estimator(entropy: str | Entropy, degree: int) -> PolynomialEstim
     >>> polynomial_estimator("brier", 2).coefficients.tolist()
     [0.0, 2.0, -2.0]
     """
-    degree = check_integer(
-        degree, "degree", minimum=1, maximum=20, why="Use bernstein_estimator, which is stable."
-    )
+    remedy = "Use bernstein_estimator, which is stable."
+    degree = check_integer(degree, "degree", minimum=1, maximum=MAX_DEGREE, why=remedy)
     nearest = bernstein_estimator(entropy, degree, 2)
     powers = np.arange(degree + 1)[:, None]
-    signs = np.tril(
-        (-1.0) ** (powers - powers.T) * special.comb(powers, powers.T)
-    )  # Bernstein to powers
+    alternating = (-1.0) ** (powers - powers.T) * special.comb(powers, powers.T)
+    signs = np.tril(alternating)  # from Bernstein polynomials to powers
     coefficients = special.comb(degree, powers[:, 0]) * (signs @ nearest.values)
     bound = float(np.abs(coefficients[1:]).max())
-    rounding = 1e-14 * bound  # of the change of basis; below 1e-5 up to degree 20
-    return PolynomialEstimator(coefficients, nearest.bias + rounding, bound, nearest.lipschitz)
+    alpha = nearest.bias + ROUNDING * bound
+    return PolynomialEstimator(coefficients, alpha, bound, nearest.lipschitz)

@@ -273,7 +273,8 @@ def _mean_limits(statistics: CellStatistics, confidence: float) -> tuple[Array, 
     limits = np.full((statistics.n_cells, 2), np.nan)
     for cell in np.flatnonzero(statistics.n_items):
         rows = cells == cell
-        limits[cell] = betting_interval(
+        interval = betting_interval(
             first[rows], delta=1 - confidence, multiplicities=multiplicity[rows]
-        )[:2]
+        )
+        limits[cell] = interval.lower, interval.upper
     return limits[:, 0], limits[:, 1]
