@@ -1,4 +1,4 @@
-"""Errors about what a user gave, as data: what was asked of which argument, what came, and the remedy."""
+"""Errors about input, as data: what was asked of which argument, what came, where, and the remedy."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ class InputError(ValueError):
     value : object, optional
         What was found instead; text is shown as it is, anything else by its repr.
     where : str, optional
-        The place of the value, as in "in row 17".
+        The place of the value in words, as in "in row 17"; by default `row` in words.
+    row : int, optional
+        The row of the value, for a program that knows the rows by other names.
     remedy : str, optional
         Whole sentences on what to do about it.
 
     Examples
     --------
     >>> from hocal import InputError
-    >>> error = InputError("counts", "must be non-negative", value=-1, where="in row 17")
+    >>> error = InputError("counts", "must be non-negative", value=-1, row=17)
     >>> str(error)
     '`counts` must be non-negative, got -1 in row 17.'
-    >>> error.argument, error.where
-    ('counts', 'in row 17')
+    >>> error.argument, error.value, error.where
+    ('counts', -1, 'in row 17')
+    >>> error.render(argument="votes.csv", where="for item 'cat.png'")
+    "votes.csv must be non-negative, got -1 for item 'cat.png'."
     """
 
     def __init__(
@@ -40,21 +44,24 @@ class InputError(ValueError):
         *,
         value: Any = None,
         where: str = "",
+        row: int | None = None,
         remedy: str = "",
     ) -> None:
         self.argument = argument
         self.rule = rule
         self.value = value
-        self.where = where
+        self.where = where or ("" if row is None else f"in row {row}")
+        self.row = row
         self.remedy = remedy
-        super().__init__(argument, rule, value, where, remedy)
+        super().__init__(argument, rule, value, where, row, remedy)
 
     def __str__(self) -> str:
         return self.render()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {"value": self.value, "where": self.where, "remedy": self.remedy}
-        return _restore, (type(self), self.argument, self.rule, state)
+        names = ("value", "where", "row", "remedy")
+        options = {name: getattr(self, name) for name in names}
+        return _restore, (type(self), self.argument, self.rule, options)
 
     def render(self, argument: str | None = None, where: str | None = None) -> str:
         """Return the message, with another name for the argument or for the place where asked to.
@@ -74,5 +81,8 @@ class InputError(ValueError):
         return " and ".join(f"`{name}`" for name in self.argument.split(" and "))
 
 
-def _restore(kind: type[InputError], argument: str, rule: str, state: dict[str, Any]) -> InputError:
-    return kind(argument, rule, **state)
+def _restore(
+    kind: type[InputError], argument: str, rule: str, options: dict[str, Any]
+) -> InputError:
+    """Rebuild an error that came from another process."""
+    return kind(argument, rule, **options)
