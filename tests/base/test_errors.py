@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from hocal import InputError
+from hocal._base.errors import Setting
 
 
 def error_about_counts() -> InputError:
@@ -48,3 +49,43 @@ def test_it_survives_the_way_from_another_process() -> None:
     error = pickle.loads(pickle.dumps(error_about_counts()))
 
     assert vars(error) == vars(error_about_counts())
+
+
+def error_with_settings() -> InputError:
+    return InputError(
+        "table",
+        "must have a value in each row",
+        column="label",
+        value="none",
+        where="in 1 of 2 rows",
+        remedy="Fill them, add them to {0}, or use {1}.",
+        settings=[Setting("classes"), Setting("missing", "drop")],
+    )
+
+
+def test_a_remedy_writes_settings_as_python_does() -> None:
+    assert error_with_settings().remedy == (
+        'Fill them, add them to `classes`, or use missing="drop".'
+    )
+
+
+def test_a_program_writes_settings_in_its_own_way() -> None:
+    message = error_with_settings().render(write=lambda setting: f"--{setting.argument}")
+
+    assert message.endswith("Fill them, add them to --classes, or use --missing.")
+
+
+def test_a_column_is_named_before_its_table() -> None:
+    assert str(error_with_settings()).startswith(
+        "Column 'label' of `table` must have a value in each row, got none in 1 of 2 rows. Fill"
+    )
+
+
+def test_braces_without_settings_stay_as_they_are() -> None:
+    assert str(InputError("p", "must match", remedy="Try {0}.")) == "`p` must match. Try {0}."
+
+
+def test_fields_can_be_replaced_one_by_one() -> None:
+    changed = error_with_settings().replace(value="two")
+
+    assert str(changed) == str(error_with_settings()).replace("got none", "got two")
