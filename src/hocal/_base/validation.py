@@ -17,6 +17,9 @@ from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 SUM_TOLERANCE = 1e-5
 # bytes of a block of work, which stay in the cache of one core
 BLOCK = 1 << 19
+# rules that a program may want to tell apart, to give advice of its own
+NON_NEGATIVE = "must be non-negative numbers"
+SUM_TO_ONE = "must sum to 1 over the classes"
 # counts below this can be added in pairs without leaving int64
 _COUNT_LIMIT = 2**62
 # kinds of numpy dtypes that are numbers here: booleans, unsigned and signed integers, floats
@@ -85,15 +88,14 @@ def check_simplex(
 def _check_distributions(block: NDArray[Any], array: NDArray[Any], name: str) -> None:
     """Refuse an array of label distributions for what is wrong in a block of it."""
     if not block.min() >= 0:  # also true when a NaN is present
-        _refuse(name, "must be non-negative numbers", array, ~(array >= 0))
+        _refuse(name, NON_NEGATIVE, array, ~(array >= 0))
     n_classes = block.shape[-1]
     # a product with ones is faster than a sum over a short axis
     sums = block.reshape(-1, n_classes) @ np.ones(n_classes, block.dtype)
     near = np.abs(sums - 1).max() <= SUM_TOLERANCE
     if not near and _stray(block).any():  # a sum in float32 may stray by rounding
         exact = array.sum(axis=-1, dtype=np.float64)
-        rule = "must sum to 1 over the classes"
-        _refuse(name, rule, exact, _stray(array), remedy="Normalise it first.")
+        _refuse(name, SUM_TO_ONE, exact, _stray(array), remedy="Normalise it first.")
 
 
 def _stray(array: NDArray[Any]) -> Mask:

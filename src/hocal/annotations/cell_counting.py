@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
@@ -177,8 +178,12 @@ def cell_statistics(
         name="labels",
     )
     if judgements.n_rows == 0:
-        raise ValueError(
-            '`labels` must have a label that can be counted, got none that duplicates="drop" leaves.'
+        raise InputError(
+            "labels",
+            "must have a label that can be counted",
+            value="none",
+            remedy="All were left out by {0}.",
+            settings=[Setting("duplicates", "drop")],
         )
     predictions = read_predictions(
         second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
@@ -323,11 +328,11 @@ def _check_match(
         check_one_row_an_item(predictions, item)
     if n_matched < int(items["n_items"].sum()) and unpredicted == "error":
         _refuse_items(
-            judgements.frame, predictions.frame, "`probabilities` must have a row", "unpredicted"
+            judgements.frame, predictions.frame, ("probabilities", "must have a row"), "unpredicted"
         )
     if n_matched < predictions.n_items and unlabelled == "error":
         _refuse_items(
-            predictions.frame, judgements.frame, "`labels` must have a label", "unlabelled"
+            predictions.frame, judgements.frame, ("labels", "must have a label"), "unlabelled"
         )
     if n_matched == 0:
         raise ValueError("`labels` and `probabilities` must have items in common, got none.")
@@ -343,12 +348,15 @@ def _histogram(rows: nw.DataFrame[Any], packing: _Packing) -> Histogram:
     return Histogram.of(column_values(rows["cell"]), counts, column_values(rows["n_items"]))
 
 
-def _refuse_items(some: Frame, others: Frame, rule: str, option: str) -> None:
-    """Raise the ValueError for items of one table that the other lacks."""
+def _refuse_items(some: Frame, others: Frame, rule: tuple[str, str], option: str) -> None:
+    """Raise the InputError for items of one table that the other lacks."""
     count, rows = examples(
         some.select("item").join(others.select("item"), on="item", how="anti"), "item"
     )
-    raise ValueError(
-        f"{rule} for each item, got none for {count}: {quote([row[0] for row in rows], count)}. "
-        f'Leave such items out with {option}="drop".'
+    raise InputError(
+        rule[0],
+        f"{rule[1]} for each item",
+        value=f"none for {count}: {quote([row[0] for row in rows], count)}",
+        remedy="Leave such items out with {0}.",
+        settings=[Setting(option, "drop")],
     )

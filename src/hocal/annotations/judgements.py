@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
+from hocal._base.errors import InputError, Setting
 from hocal.annotations.tables import (
     Frame,
     collect,
@@ -160,20 +161,24 @@ def _tally(
         n_gaps = sum(group["n_rows"] for group in found if group[f"no_{column}"])
         if n_gaps and missing == "error" and not (column == "label" and label_may_miss):
             extent = f"{n_gaps // rows.repeats} of {n_rows // rows.repeats} rows"
-            _refuse_gaps(rows.frame, column, f"{title!r} of `{name}`", extent)
+            _refuse_gaps(rows.frame, column, title, name, extent)
     complete = [group for group in found if not any(group[flag] for flag in flags)]
     return {group["label"]: group["n_rows"] for group in complete}, n_rows - sum(
         group["n_rows"] for group in complete
     )
 
 
-def _refuse_gaps(frame: Frame, column: str, title: str, extent: str) -> None:
+def _refuse_gaps(frame: Frame, column: str, title: str, name: str, extent: str) -> None:
     other = "label" if column == "item" else "item"
     count, rows = examples(frame.filter(nw.col(column).is_null()), other)
-    raise ValueError(
-        f"Column {title} must have a value in each row, got none in {extent} "
-        f"({other} {quote([row[0] for row in rows], count)}). "
-        'Fill them, or leave such rows out with missing="drop".'
+    raise InputError(
+        name,
+        "must have a value in each row",
+        column=title,
+        value=f"none in {extent}",
+        where=f"({other} {quote([row[0] for row in rows], count)})",
+        remedy="Fill them, or leave such rows out with {0}.",
+        settings=[Setting("missing", "drop")],
     )
 
 
@@ -205,10 +210,13 @@ def _number_labels(
 
 def _refuse_unknown(rows: _Rows, values: list[Any], n_rows: int, classes: tuple[Any, ...]) -> None:
     count, items = examples(rows.frame.filter(nw.col("label").is_in(values)), "item")
-    raise ValueError(
-        f"`label` must be one of the classes {quote(classes)}, got {quote(values)} in {n_rows} row{'s' * (n_rows > 1)} "
-        f"(item {quote([row[0] for row in items], count)}). "
-        'Correct them, add them to `classes`, or leave such rows out with unknown="drop".'
+    raise InputError(
+        "label",
+        f"must be one of the classes {quote(classes)}",
+        value=f"{quote(values)} in {n_rows} row{'s' * (n_rows > 1)}",
+        where=f"(item {quote([row[0] for row in items], count)})",
+        remedy="Correct them, add them to {0}, or leave such rows out with {1}.",
+        settings=[Setting("classes"), Setting("unknown", "drop")],
     )
 
 
@@ -221,9 +229,11 @@ def _check_repeats(rows: _Rows, kept: Frame, duplicates: str, name: str) -> tupl
     count, shown = examples(repeated, *pair)
     if count and duplicates == "error":
         told = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)
-        raise ValueError(
-            f"`{name}` must have one label for each item and annotator, got several for {count} "
-            f"pair{'s' * (count > 1)}: item {told}. "
-            'Clean the table, count every judgement with duplicates="keep", or none of them with duplicates="drop".'
+        raise InputError(
+            name,
+            "must have one label for each item and annotator",
+            value=f"several for {count} pair{'s' * (count > 1)}: item {told}",
+            remedy="Clean the table, count every judgement with {0}, or none of them with {1}.",
+            settings=[Setting("duplicates", "keep"), Setting("duplicates", "drop")],
         )
     return (kept.join(repeated.select(*pair), on=pair, how="anti") if count else kept), count

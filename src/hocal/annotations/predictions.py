@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
-from hocal._base.validation import SUM_TOLERANCE
+from hocal._base.validation import NON_NEGATIVE, SUM_TO_ONE, SUM_TOLERANCE
 from hocal.annotations.tables import (
     Frame,
     collect,
@@ -153,26 +154,40 @@ def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
 def _refuse(
     kind: str, row: dict[str, Any], titles: dict[str, str], extent: str, n_cells: int
 ) -> None:
-    """Raise the ValueError for a wrong row."""
+    """Raise the InputError for a wrong row."""
     p = {place: row[place] for place in titles if place.startswith("p_")}
     where = f"for item {row['item']!r}, and such values {extent}"
     if kind == "gap":
         place = next(place for place in titles if row[place] is None or row[place] != row[place])
-        raise ValueError(
-            f"Column {titles[place]!r} of `probabilities` must have a value in each row, got none {where}."
+        raise InputError(
+            "probabilities",
+            "must have a value in each row",
+            column=titles[place],
+            value="none",
+            where=where,
         )
     if kind == "negative":
         place = next(place for place in p if p[place] < 0)
-        raise ValueError(
-            f"`probabilities` must be non-negative numbers, got {p[place]:.6g} in column {titles[place]!r} {where}."
+        raise InputError(
+            "probabilities",
+            NON_NEGATIVE,
+            value=f"{p[place]:.6g}",
+            where=f"in column {titles[place]!r} {where}",
         )
     if kind == "sum":
-        raise ValueError(
-            f"`probabilities` must sum to 1 over the classes, got {sum(p.values()):.6g} {where}. Normalise it first."
+        raise InputError(
+            "probabilities",
+            SUM_TO_ONE,
+            value=f"{sum(p.values()):.6g}",
+            where=where,
+            remedy="Normalise it first.",
         )
-    raise ValueError(
-        f"Column {titles['cell']!r} of `probabilities` must hold cell numbers from 0 to {n_cells - 1}, "
-        f"got {row['cell']:.6g} {where}."
+    raise InputError(
+        "probabilities",
+        f"must hold cell numbers from 0 to {n_cells - 1}",
+        column=titles["cell"],
+        value=f"{row['cell']:.6g}",
+        where=where,
     )
 
 

@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.tables import collect, column_values, open_table, pick, quote, sort_values
@@ -98,9 +99,13 @@ def _complete(
     gaps = {new: int(frame[new].is_null().sum()) for new in columns}
     worst = max(gaps, key=gaps.__getitem__)
     if gaps[worst] and missing == "error":
-        raise ValueError(
-            f"Column {columns[worst]!r} of `table` must have a value in each row, got none in {gaps[worst]} of "
-            f'{len(frame)} rows. Fill them, or leave such rows out with missing="drop".'
+        raise InputError(
+            "table",
+            "must have a value in each row",
+            column=columns[worst],
+            value=f"none in {gaps[worst]} of {len(frame)} rows",
+            remedy="Fill them, or leave such rows out with {0}.",
+            settings=[Setting("missing", "drop")],
         )
     kept = frame.drop_nulls() if gaps[worst] else frame
     if not len(kept):
@@ -133,9 +138,12 @@ def _check_classes(classes: Sequence[Any], labels: tuple[Any, ...]) -> tuple[Any
         raise ValueError(f"`classes` must be distinct labels, got {classes!r}.")
     strangers = [value for value in labels if value not in set(declared)]
     if strangers:
-        raise ValueError(
-            f"`label` must be one of the classes {quote(declared)}, got {quote(strangers)}. "
-            "Correct such labels or add them to `classes`."
+        raise InputError(
+            "label",
+            f"must be one of the classes {quote(declared)}",
+            value=quote(strangers),
+            remedy="Correct such labels or add them to {0}.",
+            settings=[Setting("classes")],
         )
     return declared
 
