@@ -21,7 +21,7 @@ from hocal.cells.partitions import CellLayout, Partition
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["load", "read_notes", "save"]
+__all__ = ["load", "read_notes", "save", "serialise"]
 
 FORMAT = "hocal-calibrator"
 VERSION = 1
@@ -68,6 +68,11 @@ def save(
     >>> bool((same == calibrator.predict_proba([[0.4, 0.6]])).all())
     True
     """
+    write_atomically(Path(path), serialise(calibrator, notes=notes))
+
+
+def serialise(calibrator: SnapshotCalibrator, *, notes: Mapping[str, str] | None = None) -> bytes:
+    """Return what `save` writes, for a program that writes files in its own way."""
     from safetensors.numpy import save as to_bytes
 
     if not isinstance(calibrator, SnapshotCalibrator) or not hasattr(calibrator, "cell_mixtures_"):
@@ -82,7 +87,7 @@ def save(
         "header": _header(calibrator, _check_notes(notes or {})),
     }
     metadata["checksum"] = _checksum(tensors, metadata["header"])
-    write_atomically(Path(path), to_bytes(tensors, metadata))
+    return to_bytes(tensors, metadata)
 
 
 def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:
