@@ -313,7 +313,7 @@ def test_an_existing_model_is_kept_unless_forced(run: Run, study: Study, tmp_pat
     forced = run(*study.fit, "-o", str(tmp_path / "m.hocal"), "--force")
 
     assert (refused.code, kept, forced.code) == (2, "precious", 0)
-    assert "is there already" in refused.err
+    assert "already exists" in refused.err
     assert_same_model(tmp_path / "m.hocal", in_python(study))
     assert [path.name for path in tmp_path.iterdir()] == ["m.hocal"]
 

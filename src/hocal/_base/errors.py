@@ -86,9 +86,14 @@ class InputError(ValueError):
         return self.advise(str)
 
     @property
+    def arguments(self) -> list[str]:
+        """The names of the arguments, one by one."""
+        return self.argument.split(" and ")
+
+    @property
     def subject(self) -> str:
-        """The argument's names in quotes, as Python writes them."""
-        return " and ".join(f"`{name}`" for name in self.argument.split(" and "))
+        """The names of the arguments in quotes, as Python writes them."""
+        return " and ".join(f"`{name}`" for name in self.arguments)
 
     def advise(self, write: Callable[[Setting], str]) -> str:
         """Return the remedy with settings as `write` writes them."""

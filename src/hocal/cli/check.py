@@ -44,7 +44,7 @@ def check(
             label=[label],
             annotator=annotator,
             time=time,
-            names=split_list(names),
+            names=split_list(names, "--names"),
         )
         result = check_annotations(
             table,
@@ -52,7 +52,7 @@ def check(
             label=label,
             annotator=annotator,
             time=time,
-            classes=split_list(classes),
+            classes=split_list(classes, "--classes"),
             missing=missing,
             alpha=alpha,
             n_resamples=n_resamples,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.items import LabelOptions, label_options, read_items
 from hocal.cli.left_out import count_left_out, say_left_out
@@ -91,13 +92,14 @@ def fit(
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
     import hocal
+    from hocal.calibration.persistence import serialise
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
     given = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
-    declared = split_list(classes)
+    declared = split_list(classes, "--classes")
     with (
         output_file(output, force=force) as temporary,
         open_engine(engine, memory_limit=memory_limit, spark_master=spark_master) as read,
@@ -106,10 +108,10 @@ def fit(
             read,
             probabilities,
             item=item,
-            columns=split_list(probability_columns),
+            columns=split_list(probability_columns, "--probability-columns"),
             n_classes=None if declared is None else len(declared),
             cell=cell,
-            names=split_list(probability_names),
+            names=split_list(probability_names, "--probability-names"),
         )
         order = predictions.classes if declared is None else declared
         chosen = _partition(
@@ -125,9 +127,9 @@ def fit(
             calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
             calibrator.fit_statistics(statistics)
         notes = model_notes(
-            classes=order, item=item, probability_columns=predictions.given, cell=cell
+            classes=order, item=item, probability_columns=predictions.file_columns, cell=cell
         )
-        hocal.save(calibrator, temporary, notes=notes)
+        temporary.write_bytes(serialise(calibrator, notes=notes))
         left_out = count_left_out(held, predictions, given, statistics, item=item, classes=order)
         summary = {
             "model": output,
@@ -148,13 +150,14 @@ def _partition(
     import hocal
 
     if (cell is None) != (n_cells is None):
-        raise ValueError("`--cell` and `--n-cells` must be given together.")
+        raise InputError("--cell and --n-cells", "must be given together")
     partitions: dict[str, Partition] = {
         "top-label": hocal.TopLabelPartition(n_slices),
         "uniform": hocal.UniformPartition(n_bins),
     }
     if name not in partitions:
-        raise ValueError(f"`--partition` must be one of {', '.join(partitions)}, got {name!r}.")
+        rule = f"must be one of {', '.join(partitions)}"
+        raise InputError("--partition", rule, value=repr(name))
     chosen = partitions[name] if n_cells is None else hocal.PrecomputedPartition(n_cells)
     return chosen.fit([[1 / n_classes] * n_classes])
 
@@ -169,18 +172,17 @@ def _statistics(
     classes: Sequence[str],
     cell: str | None,
 ) -> CellStatistics:
-    """Count labels in cells inside the engine; a table of counts, a row an item, fits in memory."""
+    """Count labels in cells inside the engine; a table of counts, one row per item, fits in memory."""
     from hocal.annotations.cell_counting import cell_statistics
     from hocal.cells.statistics import CellStatistics
 
     if given.count_columns:
         items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
-        where = partition.assign(items.probabilities, items.cells)
+        with predictions.explained(items.place):
+            where = partition.assign(items.probabilities, items.cells)
         return CellStatistics.from_items(
             items.probabilities, items.counts, where, partition.layout_
         )
-    if given.label_argument is None:
-        raise ValueError("`--label` or `--count-columns` must be given.")
     return cell_statistics(
         labels,
         predictions.table,
@@ -203,8 +205,9 @@ def _show(summary: dict[str, Any], *, most_labels: int) -> None:
     )
     if most_labels == 1:
         note(
-            "No item has two labels. One label an item cannot tell people who disagree from a model that does not "
-            "know: the split into aleatoric and epistemic is a guess. Get a second label for some of the items."
+            "No item has two labels. One label per item cannot tell people who disagree from a "
+            "model that does not know: the split into aleatoric and epistemic is a guess. "
+            "Get a second label for some of the items."
         )
 
 
