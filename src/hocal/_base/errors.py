@@ -1,4 +1,4 @@
-"""Errors about input, as data: what was asked of which argument, what came, where, and the remedy."""
+"""Errors about input, as data: what was asked of which argument, what came, and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["InputError", "Setting"]
 
 
 class Setting(NamedTuple):
-    """An argument, and perhaps a value for it, that a remedy speaks of; `str` writes it as Python does."""
+    """An argument that a remedy speaks of, perhaps with a value; `str` writes it as Python does."""
 
     argument: str
     value: str | None = None

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hocal._base.notebook import fold, table
+from hocal._base.notebook import table, wrap_text
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -77,7 +77,7 @@ class CalibrationError:
     predictor: Predictor = "mixture"
 
     def __repr__(self) -> str:
-        return fold(
+        return wrap_text(
             f"CalibrationError(k={self.k}, {int((self.n_items > 0).sum())} cells, mean {self.mean:.3g} "
             f"(by chance {self.noise_floor:.3g}, p = {self.p_value:.3g}), max {self.max:.3g})"
         )

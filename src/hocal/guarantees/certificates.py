@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.frames import to_frame
-from hocal._base.notebook import fold, table
+from hocal._base.notebook import table, wrap_text
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import check_choice, check_fraction
 from hocal.cells.statistics import CellStatistics, Histogram
@@ -131,7 +131,7 @@ class Certificate:
         lower, upper = self.interval("aleatoric")
         filled = self.n_items > 0
         width = f"{np.mean((upper - lower)[filled]):.3g} nats" if filled.any() else "none"
-        return fold(
+        return wrap_text(
             f"Certificate({self.confidence:g} for {scope}, {int(filled.sum())} of {len(self)} cells, "
             f"{self.n_items.sum()} items, mean width of aleatoric {width})"
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hocal._base.frames import to_frame
-from hocal._base.notebook import bar, fold, table
+from hocal._base.notebook import bar, table, wrap_text
 from hocal._base.typing import Array
 from hocal._base.validation import check_choice, check_integer, check_same_length
 from hocal.uncertainty.entropy import Entropy, Separable, get_entropy
@@ -70,7 +70,7 @@ class Decomposition:
             name: f"{np.mean(values):.4g}" if len(self) else "nan"
             for name, values in self.as_dict().items()
         }
-        return fold(
+        return wrap_text(
             f"Decomposition({len(self)} item{'s' * (len(self) != 1)}, mean predictive {means['predictive']} = "
             f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}, {self.entropy}, {self.kind})"
         )
