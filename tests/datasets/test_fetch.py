@@ -90,7 +90,7 @@ def test_progress_rises_from_nothing_to_everything(server: FileServer, target: P
 
 
 def test_a_broken_connection_resumes_where_it_stopped(server: FileServer, target: Path) -> None:
-    server.manners = ["break off", "break off"]
+    server.behaviours = ["break off", "break off"]
 
     get(server, target)
 
@@ -110,7 +110,7 @@ def test_progress_of_a_resumed_download_starts_at_the_bytes_at_hand(
 
 
 def test_a_server_that_stops_sending_is_asked_again(server: FileServer, target: Path) -> None:
-    server.manners = ["hang"]
+    server.behaviours = ["hang"]
 
     get(server, target, timeout=0.2)
 
@@ -119,7 +119,7 @@ def test_a_server_that_stops_sending_is_asked_again(server: FileServer, target: 
 
 
 def test_a_server_that_never_sends_in_time_is_given_up(server: FileServer, target: Path) -> None:
-    server.manners = ["hang", "mute", "mute"]
+    server.behaviours = ["hang", "mute", "mute"]
 
     with pytest.raises(
         DownloadError,
@@ -133,7 +133,7 @@ def test_a_server_that_never_sends_in_time_is_given_up(server: FileServer, targe
 def test_a_passing_error_of_the_server_is_waited_for(
     server: FileServer, target: Path, status: str
 ) -> None:
-    server.manners = [status, status]
+    server.behaviours = [status, status]
 
     get(server, target)
 
@@ -143,7 +143,7 @@ def test_a_passing_error_of_the_server_is_waited_for(
 def test_a_lasting_error_of_the_server_is_reported_after_all_tries(
     server: FileServer, target: Path
 ) -> None:
-    server.manners = ["500"] * 3
+    server.behaviours = ["500"] * 3
 
     with pytest.raises(
         DownloadError,
@@ -154,7 +154,7 @@ def test_a_lasting_error_of_the_server_is_reported_after_all_tries(
 
 
 def test_a_missing_page_is_reported_at_once(server: FileServer, target: Path) -> None:
-    server.manners = ["404"]
+    server.behaviours = ["404"]
 
     with pytest.raises(
         DownloadError, match=r"http://127.*/file\.bin could not be downloaded: HTTP 404 Not Found\."
@@ -164,7 +164,7 @@ def test_a_missing_page_is_reported_at_once(server: FileServer, target: Path) ->
 
 
 def test_redirects_are_followed_also_when_resuming(server: FileServer, target: Path) -> None:
-    server.manners = ["redirect", "redirect", "break off", "redirect"]
+    server.behaviours = ["redirect", "redirect", "break off", "redirect"]
 
     get(server, target)
 
@@ -172,12 +172,12 @@ def test_redirects_are_followed_also_when_resuming(server: FileServer, target: P
     assert server.ranges[-1] == f"bytes={HALF}-"
 
 
-@pytest.mark.parametrize("manner", ["ignore the range", "416", "shifted", "unnumbered"])
+@pytest.mark.parametrize("behaviour", ["ignore the range", "416", "shifted", "unnumbered"])
 def test_a_server_that_cannot_resume_sends_the_whole(
-    server: FileServer, target: Path, manner: str
+    server: FileServer, target: Path, behaviour: str
 ) -> None:
     leave_part(target, CONTENT[:1000])
-    server.manners = [manner]
+    server.behaviours = [behaviour]
 
     get(server, target)
 
@@ -188,7 +188,7 @@ def test_a_server_that_cannot_resume_sends_the_whole(
 def test_wrong_content_leaves_no_file_and_says_both_checksums(
     server: FileServer, target: Path
 ) -> None:
-    server.manners = ["corrupt"]
+    server.behaviours = ["corrupt"]
     got = hashlib.sha256(bytes(255 - byte for byte in CONTENT)).hexdigest()
 
     with pytest.raises(
@@ -202,7 +202,7 @@ def test_wrong_content_leaves_no_file_and_says_both_checksums(
 def test_wrong_content_leaves_the_old_file_as_it_was(server: FileServer, target: Path) -> None:
     target.parent.mkdir()
     target.write_bytes(b"old")
-    server.manners = ["corrupt"]
+    server.behaviours = ["corrupt"]
 
     with pytest.raises(DownloadError, match="has another content"):
         get(server, target)
@@ -224,7 +224,7 @@ def test_wrong_content_after_a_second_whole_download_is_reported(
     server: FileServer, target: Path
 ) -> None:
     leave_part(target, CONTENT[:1000])
-    server.manners = ["corrupt", "corrupt"]
+    server.behaviours = ["corrupt", "corrupt"]
 
     with pytest.raises(DownloadError, match="has another content"):
         get(server, target)
@@ -235,7 +235,7 @@ def test_a_page_of_another_size_is_refused_before_it_is_read(
     server: FileServer, target: Path
 ) -> None:
     """What a network with a login page answers to everything."""
-    server.manners = ["another size"]
+    server.behaviours = ["another size"]
 
     with pytest.raises(
         DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, the server offers 27"
@@ -244,7 +244,7 @@ def test_a_page_of_another_size_is_refused_before_it_is_read(
 
 
 def test_more_bytes_than_expected_are_refused(server: FileServer, target: Path) -> None:
-    server.manners = ["more than announced"]
+    server.behaviours = ["more than announced"]
 
     with pytest.raises(
         DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, got more"

@@ -1,4 +1,4 @@
-"""Manners: help, terminals, signals, what is imported, and what is said when something is missing."""
+"""Conventions: help, terminals, signals, what is imported, and what is said when something is missing."""
 
 from __future__ import annotations
 
