@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from file_server import FileServer, serving
-from hocal.datasets import DownloadError, _fetch, fetch, list_files
+from hocal.datasets import DownloadError, fetch, fetching, list_files
 from hocal.datasets.download import download
 from hocal.datasets.fetching import cache_folder
 
@@ -522,7 +522,7 @@ def test_public_files_come_from_a_pinned_commit_of_their_own_repository(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(_fetch, "download", lambda url, *_, **__: asked.append(url))
+    monkeypatch.setattr(fetching, "download", lambda url, *_, **__: asked.append(url))
 
     for name in ("cifar10h", "crowd", "ferplus"):
         fetch(name)
