@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["InputError", "Setting"]
+__all__ = ["InputError", "OneLabelWarning", "Setting"]
+
+
+class OneLabelWarning(UserWarning):
+    """No item has two labels, so that nothing tells disagreement from ignorance."""
 
 
 class Setting(NamedTuple):

@@ -1,4 +1,4 @@
-"""`hocal check`: a table of judgements in, whether they are as independent as the guarantees need out."""
+"""`hocal check`: a table of judgements in, whether they are independent enough out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(
     names: options.Names = None,
     missing: options.Missing = "error",
     alpha: Annotated[float, typer.Option(help="Error rate of each warning.")] = 0.05,
-    n_resamples: Annotated[int, typer.Option(help="Random deals of the tests.")] = 199,
+    n_resamples: Annotated[int, typer.Option(help="Random permutations of the tests.")] = 199,
     random_state: options.RandomState = 0,
     memory_limit: options.MemoryLimit = "2GB",
     as_json: options.AsJson = False,

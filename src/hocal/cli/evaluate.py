@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocal.cli import options
-from hocal.cli.items import LabelledItems, label_options, read_items
+from hocal.cli.items import MatchedItems, label_options, read_items
 from hocal.cli.messages import working
 from hocal.cli.models import load_model
 from hocal.cli.options import split_list
@@ -67,7 +67,7 @@ def evaluate(
     """
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    given = label_options(
+    label_choices = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
     loaded = load_model(model).called(
@@ -79,9 +79,14 @@ def evaluate(
         predictions = loaded.open(
             read, probabilities, names=split_list(probability_names, "--probability-names")
         )
-        held, predictions = given.open(read, labels, predictions, item=loaded.item)
+        label_table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
         items = read_items(
-            held, predictions, given, item=loaded.item, classes=loaded.classes, cell=loaded.cell
+            label_table,
+            predictions,
+            label_choices,
+            item=loaded.item,
+            classes=loaded.classes,
+            cell=loaded.cell,
         )
     with working("Measuring calibration"), predictions.explained(items.place):
         error = loaded.calibrator.calibration_error(
@@ -100,7 +105,7 @@ def evaluate(
 
 
 def _aleatoric_error(
-    calibrator: SnapshotCalibrator, items: LabelledItems, entropy: str
+    calibrator: SnapshotCalibrator, items: MatchedItems, entropy: str
 ) -> dict[str, float]:
     """Return the error of the aleatoric uncertainty, averaged over items and over cells."""
     import numpy as np
@@ -155,13 +160,15 @@ def _show(
     names: list[str],
 ) -> None:
     unit = "nats" if entropy == "shannon" else entropy
+    mean = f"{error.mean:.4f}, by chance {error.noise_floor:.4f}"
+    worst = f"{error.max:.4f}, by chance {error.noise_floor_max:.4f}"
     print_table(
         "Evaluation",
         {
             "items": int(error.n_items.sum()),
             "labels in a snapshot": error.k,
-            "calibration error": f"{error.mean:.4f}, by chance {error.noise_floor:.4f}, p = {error.p_value:.3g}",
-            "calibration error, worst cell": f"{error.max:.4f}, by chance {error.noise_floor_max:.4f}",
+            "calibration error": f"{mean}, p = {error.p_value:.3g}",
+            "calibration error, worst cell": worst,
             "aleatoric error": f"{gap['items']:.4f} {unit} (mean over items)",
         },
     )

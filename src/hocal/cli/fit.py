@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
 from hocal.cli.items import LabelOptions, label_options, read_items
 from hocal.cli.left_out import count_left_out, say_left_out
@@ -91,12 +91,11 @@ def fit(
 
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
-    import hocal
     from hocal.calibration.persistence import serialise
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    given = label_options(
+    label_choices = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
     declared = split_list(classes, "--classes")
@@ -118,19 +117,19 @@ def fit(
             partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell
         )
         with working("Counting labels in cells"), predictions.explained():
-            held, predictions = given.open(read, labels, predictions, item=item)
+            label_table, predictions = label_choices.open(read, labels, predictions, item=item)
             statistics = _statistics(
-                held, predictions, given, chosen, item=item, classes=order, cell=cell
+                label_table, predictions, label_choices, chosen, item=item, classes=order, cell=cell
             )
-        with working("Fitting"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "No item has two labels")  # said in one line below
-            calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
-            calibrator.fit_statistics(statistics)
+        with working("Fitting"):
+            calibrator = _fit(chosen, statistics, method=method, k=k, panel_size=panel_size)
         notes = model_notes(
             classes=order, item=item, probability_columns=predictions.file_columns, cell=cell
         )
         temporary.write_bytes(serialise(calibrator, notes=notes))
-        left_out = count_left_out(held, predictions, given, statistics, item=item, classes=order)
+        left_out = count_left_out(
+            label_table, predictions, label_choices, statistics, item=item, classes=order
+        )
         summary = {
             "model": output,
             **_summarise(calibrator),
@@ -143,10 +142,19 @@ def fit(
         _show(summary, most_labels=int(statistics.observed.totals.max()))
 
 
+def _fit(partition: Partition, statistics: CellStatistics, **choices: Any) -> SnapshotCalibrator:
+    """Fit a calibrator; a warning that the summary repeats in its own words is not shown."""
+    import hocal
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneLabelWarning)
+        return hocal.SnapshotCalibrator(partition, **choices).fit_statistics(statistics)
+
+
 def _partition(
     name: str, n_classes: int, *, n_slices: int, n_bins: int, n_cells: int | None, cell: str | None
 ) -> Partition:
-    """Return the partition that the options describe, fitted; none of these learns from predictions."""
+    """Return the partition that the options describe, fitted; none learns from predictions."""
     import hocal
 
     if (cell is None) != (n_cells is None):
@@ -165,19 +173,21 @@ def _partition(
 def _statistics(
     labels: Any,
     predictions: Probabilities,
-    given: LabelOptions,
+    label_choices: LabelOptions,
     partition: Partition,
     *,
     item: str,
     classes: Sequence[str],
     cell: str | None,
 ) -> CellStatistics:
-    """Count labels in cells inside the engine; a table of counts, one row per item, fits in memory."""
+    """Count labels in cells inside the engine; a table of counts, one row per item, in memory."""
     from hocal.annotations.cell_counting import cell_statistics
     from hocal.cells.statistics import CellStatistics
 
-    if given.count_columns:
-        items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
+    if label_choices.count_columns:
+        items = read_items(
+            labels, predictions, label_choices, item=item, classes=classes, cell=cell
+        )
         with predictions.explained(items.place):
             where = partition.assign(items.probabilities, items.cells)
         return CellStatistics.from_items(
@@ -187,22 +197,22 @@ def _statistics(
         labels,
         predictions.table,
         item=item,
-        label=given.label_argument,
-        annotator=given.annotator,
+        label=label_choices.label_argument,
+        annotator=label_choices.annotator,
         classes=classes,
         probability_columns=predictions.columns,
         partition=partition,
         cell=cell,
-        **given.rules,
+        **label_choices.rules,
     )
 
 
 def _show(summary: dict[str, Any], *, most_labels: int) -> None:
-    left_out = {"left_out": say_left_out(summary["left_out"])} if summary["left_out"] else {}
-    told = {**summary, "classes": ", ".join(summary["classes"]), **left_out}
-    print_table(
-        "Fitted", {WORDS.get(name, name): value for name, value in told.items() if value != {}}
-    )
+    shown = summary | {"classes": ", ".join(summary["classes"])}
+    if summary["left_out"]:
+        shown["left_out"] = say_left_out(summary["left_out"])
+    rows = {WORDS.get(name, name): value for name, value in shown.items() if value != {}}
+    print_table("Fitted", rows)
     if most_labels == 1:
         note(
             "No item has two labels. One label per item cannot tell people who disagree from a "

@@ -1,4 +1,4 @@
-"""Labelled items in memory: the counts of each beside its prediction, for commands that need them all."""
+"""Items in memory: the counts of each beside its prediction, for commands that need them all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocal._base.errors import InputError, Setting
-from hocal._base.typing import Array, IntArray
 from hocal.cli.messages import FileError
 from hocal.cli.options import split_list
 from hocal.cli.tables import Probabilities, ReadTable, count_rows, open_labels, same_items
@@ -14,11 +13,12 @@ from hocal.cli.tables import Probabilities, ReadTable, count_rows, open_labels, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hocal._base.typing import Array, IntArray
     from hocal.annotations import LabelCounts
 
 __all__ = [
     "LabelOptions",
-    "LabelledItems",
+    "MatchedItems",
     "count_items",
     "find_items",
     "find_rows",
@@ -83,7 +83,7 @@ def label_options(
     )
 
 
-class LabelledItems(NamedTuple):
+class MatchedItems(NamedTuple):
     """Labelled items with their predictions, in the sorted order of the items."""
 
     items: NDArray[Any]  #: (n_items,) what the table calls them
@@ -124,8 +124,8 @@ def read_items(
     item: str,
     classes: Sequence[str],
     cell: str | None,
-) -> LabelledItems:
-    """Count labels and fetch the predictions of the same items; the rules say what may be left out."""
+) -> MatchedItems:
+    """Count labels and fetch the predictions of the same items; rules say what may be left out."""
     import numpy as np
 
     counted = count_items(labels, options, item=item, classes=classes)
@@ -139,7 +139,7 @@ def read_items(
     rows = fetched.take([place for place in places if place is not None])
     probabilities = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
     cells = None if cell is None else rows[cell].to_numpy()
-    return LabelledItems(counted.items[kept], probabilities, counted.counts[kept], cells)
+    return MatchedItems(counted.items[kept], probabilities, counted.counts[kept], cells)
 
 
 def find_rows(items: Sequence[Any]) -> dict[Any, int]:

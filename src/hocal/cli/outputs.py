@@ -32,7 +32,7 @@ def output_file(path: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report], object]]:
-    """Give a function that writes a report, if at all; what cannot be written is refused at once."""
+    """Give a function that writes a report, if any; what cannot be written is refused at once."""
     from hocal.report.report import format_of
 
     if path is None:
@@ -45,7 +45,7 @@ def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report]
 
 @contextmanager
 def open_writer(path: Path, name: str, schema: Any) -> Iterator[Any]:
-    """Open a file for Arrow tables, of the kind that `name` ends with; ``write_table`` adds rows."""
+    """Open a file for Arrow tables, of the kind that `name` ends with, to write rows to."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
@@ -55,11 +55,9 @@ def open_writer(path: Path, name: str, schema: Any) -> Iterator[Any]:
             yield writer
         return
     options = csv.WriteOptions(delimiter=SEPARATORS[kind])
-    sink = (
-        pa.CompressedOutputStream(str(path), "gzip")
-        if name.endswith(".gz")
-        else pa.OSFile(str(path), "wb")
-    )
+    compressed = name.endswith(".gz")
+    target = str(path)
+    sink = pa.CompressedOutputStream(target, "gzip") if compressed else pa.OSFile(target, "wb")
     with sink, csv.CSVWriter(sink, schema, write_options=options) as writer:
         yield writer
 

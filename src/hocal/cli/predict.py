@@ -38,10 +38,10 @@ def predict(
 ) -> None:
     """Split the uncertainty of each item, batch by batch, so that a table of any size will do.
 
-    Writes one row per item in the order of PROBABILITIES: item, cell, top_class, aleatoric, epistemic,
-    predictive, for each of the three the certified interval of the cell, _lower and _upper, empty
-    for a cell without calibration items, and cell_name. On Spark, load the model inside mapInPandas
-    instead.
+    Writes one row per item in the order of PROBABILITIES: item, cell, top_class, aleatoric,
+    epistemic, predictive, for each of the three the certified interval of the cell, _lower and
+    _upper, empty for a cell without calibration items, and cell_name. On Spark, load the model
+    inside mapInPandas instead.
 
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hocal._base.errors import InputError
-from hocal._base.typing import Array, IntArray
 from hocal.cli import options
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import working
@@ -18,6 +17,9 @@ from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import report_file
 from hocal.cli.tables import Probabilities, extra_column, open_engine
+
+if TYPE_CHECKING:
+    from hocal._base.typing import Array, IntArray
 
 # options that name columns of PROBABILITIES to show, and what `summarise` calls their content
 MEDIA = {"images": "images", "text": "texts"}
@@ -92,7 +94,7 @@ def report(
         bool, typer.Option("--markdown", help="Print a short report as Markdown.", metavar="")
     ] = False,
 ) -> None:
-    """Write a page: what the uncertainty is made of, whether to trust the numbers, and where to act.
+    """Write a page: what the uncertainty is made of, whether to trust it, and where to act.
 
     The page needs no network. With --labels it says how well the model is calibrated; items without
     labels are reported all the same. Pictures and texts are shown for the items that stand out.
@@ -104,10 +106,10 @@ def report(
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": "drop", "unpredicted": unpredicted}
-    given = label_options(
+    label_choices = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
-    _check_options(output, labels, given, as_json=as_json, as_markdown=as_markdown)
+    _check_options(output, labels, label_choices, as_json=as_json, as_markdown=as_markdown)
     loaded = load_model(model).called(
         item=item,
         probability_columns=split_list(probability_columns, "--probability-columns"),
@@ -126,12 +128,14 @@ def report(
             )
             label_table = None
             if labels is not None:
-                label_table, predictions = given.open(read, labels, predictions, item=loaded.item)
+                label_table, predictions = label_choices.open(
+                    read, labels, predictions, item=loaded.item
+                )
             shown = _read_all(predictions, loaded, media, image_folder)
             row_of = find_rows(shown.items)
             counts = None
             if label_table is not None:
-                counts = _read_counts(label_table, given, loaded, row_of)
+                counts = _read_counts(label_table, label_choices, loaded, row_of)
         with working("Summarising"), predictions.explained(shown.place):
             summary = summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked)
         made = Report(summary)
@@ -147,7 +151,7 @@ def report(
 def _check_options(
     output: Path | None,
     labels: str | None,
-    given: LabelOptions,
+    label_choices: LabelOptions,
     *,
     as_json: bool,
     as_markdown: bool,
@@ -155,7 +159,7 @@ def _check_options(
     """Refuse options that would do nothing, or would hide each other."""
     if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
         raise InputError("--output", "must be given, or one of --json and --markdown to print")
-    if labels is None and (given.label or given.count_columns):
+    if labels is None and (label_choices.label or label_choices.count_columns):
         rule = "must be given with --label or --count-columns, which name its columns"
         raise InputError("--labels", rule)
 
@@ -171,7 +175,7 @@ def _read_check(path: Path | None) -> Any:
 def _read_all(
     predictions: Probabilities, model: Model, media: Mapping[str, str], folder: Path
 ) -> Predicted:
-    """Return every predicted item, with its picture and its text where there are columns of them."""
+    """Return every predicted item, with its picture and its text where columns hold them."""
     import narwhals as nw
     import numpy as np
 
@@ -188,19 +192,21 @@ def _read_all(
 
 
 def _picture(entry: Any, folder: Path) -> Any:
-    """Return the bytes or the path of a picture; data sets on the Hugging Face hub keep both in a struct."""
+    """Return the bytes or the path of a picture; Hugging Face has a struct of both."""
     if isinstance(entry, dict):
         entry = entry.get("bytes") or entry.get("path")
     return folder / entry if isinstance(entry, str) else entry
 
 
-def _read_counts(labels: Any, given: LabelOptions, model: Model, row_of: Mapping[Any, int]) -> Any:
+def _read_counts(
+    labels: Any, label_choices: LabelOptions, model: Model, row_of: Mapping[Any, int]
+) -> Any:
     """Return the counts of all items, dense or sparse, with nothing for those without labels."""
     import numpy as np
     from scipy import sparse
 
-    counted = count_items(labels, given, item=model.item, classes=model.classes)
-    places = find_items(counted.items.tolist(), row_of, given.rules["unpredicted"])
+    counted = count_items(labels, label_choices, item=model.item, classes=model.classes)
+    places = find_items(counted.items.tolist(), row_of, label_choices.rules["unpredicted"])
     rows = [place for place in places if place is not None]
     kept = np.array([place is not None for place in places])
     ones = np.ones(len(rows), np.int64)

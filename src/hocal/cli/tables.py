@@ -1,4 +1,4 @@
-"""Tables in: CSV and Parquet files as tables of an engine, their columns checked and typed by role."""
+"""Tables in: CSV and Parquet files as tables of an engine, their columns checked and typed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 ReadTable: TypeAlias = "Callable[[str, Sequence[str] | None, Sequence[str]], Any]"
-"""Reads files as a table: their path, names of the columns for CSV without a header, and which hold numbers.
+"""Reads files as a table: path, names of columns for CSV without a header, and the numeric ones.
 
 All other columns of CSV files are text, so that an item 007 stays 007.
 """
@@ -243,7 +243,7 @@ def _check_extra(present: Sequence[str], wanted: Mapping[str, str]) -> None:
 
 
 def _check_numbers(frame: Any, columns: Sequence[str], path: str) -> None:
-    """Refuse text among the probabilities, as far as the first row tells; CSV is text until cast."""
+    """Refuse text among probabilities, as far as the first row tells; CSV is text until cast."""
     first = frame.select(*columns).head(1).collect().to_dict(as_series=False)
     for column, values in first.items():
         try:
