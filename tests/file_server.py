@@ -11,7 +11,7 @@ from typing import Any
 
 
 class FileServer(ThreadingHTTPServer):
-    """Serves `files`; each request first takes the next behaviour off `behaviours`, if any is left."""
+    """Serves `files`; each request takes the next behaviour off `behaviours`, if any is left."""
 
     daemon_threads = True
 

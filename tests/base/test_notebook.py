@@ -22,7 +22,8 @@ class Texts(HTMLParser):
         self.feed(text)
         assert not self.open
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the signature of HTMLParser
+    # the signature is that of HTMLParser
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
         """Note an element that must be closed."""
         self.open.append(tag)
 

@@ -55,8 +55,9 @@ PREDICTION_TABLES = {
     ),
     "column of text": (
         "item,ant,bee,cat,model\n1,0.2,0.3,0.5,v7\n2,1,0,0,v7\n",
-        "predictions.csv must hold probabilities, got 'v7'. Columns taken as probabilities: ant, bee, cat, model. If "
-        "one of them is something else, name those that are with --probability-columns.",
+        "predictions.csv must hold probabilities, got 'v7'. "
+        "Columns taken as probabilities: ant, bee, cat, model. "
+        "If one of them is something else, name those that are with --probability-columns.",
     ),
     "sum": (PREDICTIONS.replace("0.3", "0.4"), "must sum to 1 over the classes, got 1.1"),
     "column of numbers": (
@@ -65,7 +66,8 @@ PREDICTION_TABLES = {
     ),
     "rounded": (
         PREDICTIONS.replace("0.3", "0.299"),
-        "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. Columns taken",
+        "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. "
+        "Columns taken",
     ),
     "logits": (
         PREDICTIONS.replace("0.3", "-0.3"),

@@ -35,7 +35,8 @@ def test_check_takes_the_time_from_a_csv_file(run: Run, tmp_path: Path, stamp: s
     (tmp_path / "labels.csv").write_text("\n".join(["item,label,who,when", *rows]), "utf-8")
 
     outcome = run(
-        "check", str(tmp_path / "labels.csv"), "--item", "item", "--label", "label", "--annotator", "who",
+        "check", str(tmp_path / "labels.csv"), "--item", "item", "--label", "label",
+        "--annotator", "who",
         "--time", "when", "--n-resamples", "19", "--json",
     )  # fmt: skip
 

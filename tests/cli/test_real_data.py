@@ -1,4 +1,4 @@
-"""The command line on real annotations: the numbers of the Python interface, and raw files as they are."""
+"""The command line on real annotations: the numbers of Python, and raw files as they are."""
 
 from __future__ import annotations
 

@@ -312,7 +312,8 @@ def test_a_killed_process_leaves_no_target_and_the_next_download_works(
 import os, signal
 from pathlib import Path
 from hocal.datasets.download import download
-download({server.url + "/file.bin"!r}, Path({str(target)!r}), size={len(CONTENT)}, sha256={SHA256!r},
+download({server.url + "/file.bin"!r}, Path({str(target)!r}),
+         size={len(CONTENT)}, sha256={SHA256!r},
          progress=lambda so_far, _: so_far > {HALF} and os._exit(9))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
@@ -435,7 +436,8 @@ def test_a_failed_download_gives_the_exact_instructions(
 
     for part in (
         f"{server.url}/cifar10h/cifar10h-counts.npy could not be downloaded: HTTP 404 Not Found.",
-        "https://raw.githubusercontent.com/jcpeterson/cifar-10h/48da312b193b82e6939ec20f23d1f09cbdd849c8/data/",
+        "https://raw.githubusercontent.com/jcpeterson/cifar-10h/"
+        "48da312b193b82e6939ec20f23d1f09cbdd849c8/data/",
         "(800128 bytes, sha256 9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff)",
         f"put it at {cache_folder() / 'cifar10h' / 'cifar10h-counts.npy'}",
         "HOCAL_DATA to a folder that holds cifar10h/cifar10h-counts.npy",
