@@ -11,14 +11,14 @@ from typing import Any
 
 
 class FileServer(ThreadingHTTPServer):
-    """Serves `files`; each request first takes the next manner off `manners`, if any is left."""
+    """Serves `files`; each request takes the next behaviour off `behaviours`, if any is left."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {}
-        self.manners: list[str] = []
+        self.behaviours: list[str] = []
         self.ranges: list[str | None] = []  # what each request asked for
 
     @property
@@ -31,21 +31,21 @@ class FileServer(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request in the manner that the server has in store for it."""
+    """Answers one request with the behaviour that the server has in store for it."""
 
     server: FileServer
 
     def do_GET(self) -> None:
         """Answer."""
         self.server.ranges.append(self.headers.get("Range"))
-        manner = self.server.manners.pop(0) if self.server.manners else "well"
+        behaviour = self.server.behaviours.pop(0) if self.server.behaviours else "well"
         content = self.server.files.get(self.path.lstrip("/"))
         if content is None:
             self.send_error(404)
-        elif manner.isdigit():
-            self.send_error(int(manner))
+        elif behaviour.isdigit():
+            self.send_error(int(behaviour))
         else:
-            MANNERS[manner](self, content)
+            BEHAVIOURS[behaviour](self, content)
 
     def start(self) -> int:
         """Return the first byte that was asked for."""
@@ -99,7 +99,7 @@ def _redirect(handler: Handler, _: bytes) -> None:
     handler.answer(b"", status=302, Location=handler.server.url + handler.path)
 
 
-MANNERS: dict[str, Callable[[Handler, bytes], None]] = {
+BEHAVIOURS: dict[str, Callable[[Handler, bytes], None]] = {
     "well": _well,
     "ignore the range": lambda handler, content: handler.answer(content),
     "break off": _break_off,

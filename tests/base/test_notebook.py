@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 
 import hocal
-from hocal._base.notebook import bar, fold, table
+from hocal._base.notebook import bar, table, wrap_text
 from hocal.datasets import make_mixture_world
 
 
@@ -22,7 +22,8 @@ class Texts(HTMLParser):
         self.feed(text)
         assert not self.open
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the signature of HTMLParser
+    # the signature is that of HTMLParser
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
         """Note an element that must be closed."""
         self.open.append(tag)
 
@@ -70,7 +71,7 @@ def test_a_bar_of_nothing_is_empty() -> None:
 
 
 def test_long_lines_are_folded_at_spaces() -> None:
-    lines = fold("word " * 40).splitlines()
+    lines = wrap_text("word " * 40).splitlines()
 
     assert max(map(len, lines)) <= 80
     assert " ".join(" ".join(lines).split()) == ("word " * 40).strip()

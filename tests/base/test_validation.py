@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hocal import Mixtures
+from hocal import InputError, Mixtures
 from hocal._base.validation import (
     check_array,
     check_cells,
     check_choice,
     check_counts,
     check_dense_counts,
+    check_finite_matrix,
     check_fraction,
     check_integer,
     check_number,
@@ -31,8 +32,17 @@ OBJECTS = np.array([[1, None]], dtype=object)
 
 
 def refused(text: str) -> Any:
-    """Expect a ValueError with exactly these words."""
-    return pytest.raises(ValueError, match=re.escape(text))
+    """Expect an InputError with exactly these words."""
+    return pytest.raises(InputError, match=re.escape(text))
+
+
+def fields(check: Callable[..., Any], *data: Any, **options: Any) -> dict[str, Any]:
+    """Return the fields of the InputError that a check raises, without the empty ones."""
+    with pytest.raises(InputError) as caught:
+        check(*data, **options)
+    names = ("argument", "rule", "value", "where", "row", "remedy")
+    found = {name: getattr(caught.value, name) for name in names}
+    return {name: value for name, value in found.items() if value not in ("", None)}
 
 
 @pytest.mark.parametrize(
@@ -387,6 +397,121 @@ def test_a_generator_is_used_as_it_is() -> None:
     generator = np.random.default_rng(3)
 
     assert check_random_state(generator) is generator
+
+
+def test_a_finite_matrix_is_returned_as_floats() -> None:
+    assert check_finite_matrix([[1, 2], [3, 4]]).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_missing_feature_is_named_by_row_and_column(value: float) -> None:
+    features = np.ones((4, 3))
+    features[2, 1] = value
+    with refused(f"`features` must be finite numbers, got {value} in row 2, column 1."):
+        check_finite_matrix(features)
+
+
+def test_a_vector_of_features_is_refused() -> None:
+    with refused("`features` must have 2 dimensions, got shape (3,)."):
+        check_finite_matrix([1.0, 2.0, 3.0])
+
+
+def test_a_bad_entry_is_carried_as_data() -> None:
+    assert fields(check_counts, [[1, 1], [3, -2]]) == {
+        "argument": "counts",
+        "rule": "must be non-negative",
+        "value": -2,
+        "where": "in row 1",
+        "row": 1,
+    }
+
+
+def test_a_bad_sparse_entry_carries_its_row() -> None:
+    counts = sparse.csr_array(np.array([[0, 1, 0], [1, 1, 0], [1, 0, 0.5]]))
+    found = fields(check_counts, counts)
+
+    assert (found["value"], found["row"]) == (0.5, 2)
+
+
+def test_a_bad_sum_carries_its_remedy() -> None:
+    assert fields(check_simplex, [[0.5, 0.5], [0.2, 0.3]]) == {
+        "argument": "probabilities",
+        "rule": "must sum to 1 over the classes",
+        "value": 0.5,
+        "where": "in row 1",
+        "row": 1,
+        "remedy": "Normalise it first.",
+    }
+
+
+def test_an_entry_of_many_axes_carries_its_index_and_its_row() -> None:
+    ensemble = np.full((2, 2, 2), 0.5)
+    ensemble[1, 0, 1] = -1
+    found = fields(check_simplex, ensemble, "p")
+
+    assert (found["where"], found["row"]) == ("at index (1, 0, 1)", 1)
+
+
+def test_a_lone_distribution_has_no_row() -> None:
+    assert "row" not in fields(check_simplex, [0.5, 0.6], "p")
+
+
+def test_too_few_labels_carry_their_number_and_row() -> None:
+    assert fields(check_counts, [[2, 1], [1, 1]], minimum_total=3) == {
+        "argument": "counts",
+        "rule": "must have at least 3 labels in each row",
+        "value": 2,
+        "where": "in row 1",
+        "row": 1,
+        "remedy": "Drop such items, or ask for fewer labels.",
+    }
+
+
+def test_a_missing_feature_carries_row_and_column() -> None:
+    found = fields(check_finite_matrix, [[1.0, np.inf]], "x")
+
+    assert (found["argument"], found["where"], found["row"]) == ("x", "in row 0, column 1", 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, 0), (2.5, 2.5), ("2", "'2'"), (None, "None")],
+)
+def test_a_bad_integer_is_carried_as_it_was_given(value: Any, shown: Any) -> None:
+    found = fields(check_integer, value, "k", minimum=1, why="Because.")
+
+    assert found["argument"] == "k"
+    assert found["value"] == shown
+    assert found["remedy"] == "Because."
+
+
+def test_arguments_about_different_items_are_both_named() -> None:
+    found = fields(check_same_length, [1, 2], [1, 2, 3], ("p", "counts"))
+
+    assert found == {
+        "argument": "p and counts",
+        "rule": "must describe the same items",
+        "value": "2 and 3 rows",
+    }
+
+
+@pytest.mark.parametrize(
+    ("check", "argument"),
+    [
+        pytest.param(lambda: check_array([], "a"), "a", id="array"),
+        pytest.param(lambda: check_array([[1], [1, 2]], "a"), "a", id="ragged"),
+        pytest.param(lambda: check_simplex([[1.0]], "p"), "p", id="simplex"),
+        pytest.param(lambda: check_weights([-1]), "weights", id="weights"),
+        pytest.param(lambda: check_counts([1]), "counts", id="counts"),
+        pytest.param(lambda: check_cells([0], 2), "cells", id="cells"),
+        pytest.param(lambda: check_fraction(2, "delta"), "delta", id="fraction"),
+        pytest.param(lambda: check_number(np.inf, "x"), "x", id="number"),
+        pytest.param(lambda: check_choice("c", "kind", "ab"), "kind", id="choice"),
+        pytest.param(lambda: check_random_state("a"), "random_state", id="seed"),
+    ],
+)
+def test_every_check_names_its_argument(check: Callable[[], Any], argument: str) -> None:
+    assert fields(check)["argument"] == argument
 
 
 @pytest.mark.parametrize("constructor", [Mixtures.from_points, Mixtures.from_vertices])

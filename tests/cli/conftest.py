@@ -25,7 +25,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """Predictions and labels of 120 items in every form that is read, and a model fitted on them."""
+    """Predictions and labels of 120 items in every form that is read, and a model of them."""
     world = make_mixture_world(N_ITEMS, len(CLASSES), random_state=0)
     p, counts = world.predictions, world.draw(N_LABELS, random_state=1)
     study = Study(tmp_path_factory.mktemp("study"), p, counts)

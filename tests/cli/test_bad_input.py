@@ -55,8 +55,9 @@ PREDICTION_TABLES = {
     ),
     "column of text": (
         "item,ant,bee,cat,model\n1,0.2,0.3,0.5,v7\n2,1,0,0,v7\n",
-        "predictions.csv must hold probabilities, got 'v7'. Columns taken as probabilities: ant, bee, cat, model. If "
-        "one of them is something else, name those that are with --probability-columns.",
+        "predictions.csv must hold probabilities, got 'v7'. "
+        "Columns taken as probabilities: ant, bee, cat, model. "
+        "If one of them is something else, name those that are with --probability-columns.",
     ),
     "sum": (PREDICTIONS.replace("0.3", "0.4"), "must sum to 1 over the classes, got 1.1"),
     "column of numbers": (
@@ -65,7 +66,8 @@ PREDICTION_TABLES = {
     ),
     "rounded": (
         PREDICTIONS.replace("0.3", "0.299"),
-        "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. Columns taken",
+        "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. "
+        "Columns taken",
     ),
     "logits": (
         PREDICTIONS.replace("0.3", "-0.3"),
@@ -73,21 +75,21 @@ PREDICTION_TABLES = {
     ),
     "gap": (
         PREDICTIONS.replace("0.3", ""),
-        "Column 'bee' of `probabilities` must have a value in each row",
+        "Column 'bee' of PROBABILITIES must have a value in each row",
     ),
     "no predictions": ("item,ant,bee,cat\n1,0.2,0.3,0.5\n", "--unpredicted drop"),
     "repeated prediction": (PREDICTIONS + "2,0,1,0\n", "must have one row for each item"),
     "no probabilities": ("item\n1\n", "must have columns of probabilities besides 'item'."),
     "short list": (
         "item,p\n1,[1]\n",
-        "Column 'p' must hold lists of at least two probabilities, one for each class, got 1.",
+        "predictions.csv must hold lists of at least two probabilities, one for each class, got 1.",
     ),
 }
 OPTIONS = {
     "one role": ("--probability-columns ant,item", "must have one role only."),
     "number of classes": (
         "--classes ant,bee",
-        "`probability_columns` must name a different column",
+        "must name a different column for each of the 2 classes",
     ),
     "no lists": (
         "--probability-columns ant",
@@ -99,16 +101,16 @@ OPTIONS = {
         "got 'random'.",
     ),
     "cells": ("--n-cells 3", "`--cell` and `--n-cells` must be given together."),
-    "slices": ("--n-slices 0", "`n_slices` must be an integer of at least 1, got 0."),
-    "engine": ("--engine abacus", "`engine` must be 'duckdb' or 'spark', got 'abacus'."),
+    "slices": ("--n-slices 0", "`--n-slices` must be an integer of at least 1, got 0."),
+    "engine": ("--engine abacus", "`--engine` must be one of 'duckdb', 'spark', got 'abacus'."),
     "memory": ("--memory-limit much", "Memory must have a number"),
     "little memory": ("--memory-limit 1MB", "Raise --memory-limit."),
-    "list": ("--classes [ant", "must be separated by commas or be JSON, got [ant"),
+    "list": ("--classes [ant", "`--classes` must be a list separated by commas, or JSON, got [ant"),
     "empty list": (
         "--classes=",
-        "A list must have at least one entry, got ''. Leave the option out instead.",
+        "`--classes` must be a list with at least one entry, got ''. Leave the option out instead.",
     ),
-    "empty JSON": ("--classes []", "A list must have at least one entry, got '[]'."),
+    "empty JSON": ("--classes []", "`--classes` must be a list with at least one entry, got '[]'."),
 }
 
 
@@ -170,7 +172,7 @@ def test_neither_labels_nor_counts_is_an_error(run: Run, study: Study, tmp_path:
     outcome = run("fit", *files, "--item", "item", "-o", str(tmp_path / "m.hocal"))
 
     assert_one_line(outcome.code, outcome.err)
-    assert "`--label` or `--count-columns` must be given." in outcome.err
+    assert "`--label` must be given, unless --count-columns is." in outcome.err
 
 
 def test_an_evaluation_without_labels_names_the_options(run: Run, study: Study) -> None:
@@ -179,7 +181,7 @@ def test_an_evaluation_without_labels_names_the_options(run: Run, study: Study) 
     )
 
     assert_one_line(outcome.code, outcome.err)
-    assert "Exactly one of --label and --count-columns must be given." in outcome.err
+    assert "`--label` must be given, unless --count-columns is." in outcome.err
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "report"])
@@ -220,7 +222,7 @@ def test_an_unknown_rule_for_items_is_refused(
     outcome = run(command, *model, *files, *counts, *output, f"--{rule}", "maybe")
 
     assert_one_line(outcome.code, outcome.err)
-    assert f"`{rule}` must be one of 'error', 'drop', got 'maybe'." in outcome.err
+    assert f"`--{rule}` must be one of 'error', 'drop', got 'maybe'." in outcome.err
 
 
 def test_lists_of_another_length_than_the_classes_are_refused(
@@ -233,7 +235,8 @@ def test_lists_of_another_length_than_the_classes_are_refused(
 
     assert_one_line(outcome.code, outcome.err)
     assert (
-        "Column 'p' must hold lists of 4 probabilities, one for each class, got 3." in outcome.err
+        "lists.parquet must hold lists of 4 probabilities, one for each class, got 3."
+        in outcome.err
     )
 
 

@@ -45,8 +45,8 @@ def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
     assert first.report.json() == second.report.json()
     assert told == 2 * [
         "drawing digits",
-        "3 labels an item, the paper's method",
-        "3 labels an item, hocal",
+        "3 labels per item, the paper's method",
+        "3 labels per item, hocal",
         "certifying, and writing the report",
     ]
 

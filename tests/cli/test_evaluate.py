@@ -150,9 +150,9 @@ def test_columns_of_counts_must_match_the_classes(run: Run, study: Study) -> Non
     assert "must name one column for each of 3 classes, got 2" in outcome.err
 
 
-def test_few_labels_an_item_come_with_a_warning_about_the_aleatoric_error(
+def test_few_labels_per_item_come_with_a_warning_about_the_aleatoric_error(
     run: Run, study: Study
 ) -> None:
     outcome = run(*measure(study, "csv"))
 
-    assert "So few labels an item (3) make the observed entropies far too low" in outcome.out
+    assert "So few labels per item (3) make the observed entropies far too low" in outcome.out

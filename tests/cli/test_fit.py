@@ -133,7 +133,8 @@ def test_a_compressed_file_without_a_header_takes_names(
     (tmp_path / "raw.tsv.gz").write_bytes(gzip.compress("".join(lines).replace(",", "\t").encode()))
 
     outcome = run(
-        "fit", str(tmp_path / "raw.tsv.gz"), study / "predictions.csv", *LONG.split(), "--names", NAMES,
+        "fit", str(tmp_path / "raw.tsv.gz"), study / "predictions.csv", *LONG.split(),
+        "--names", NAMES,
         "-o", str(tmp_path / "m.hocal"),
     )  # fmt: skip
 
@@ -177,7 +178,7 @@ def test_people_read_words_and_units_where_machines_read_keys(
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "machines"])
-def test_one_label_an_item_comes_with_a_note_for_people(
+def test_one_label_per_item_comes_with_a_note_for_people(
     run: Run, study: Study, tmp_path: Path, more: list[str]
 ) -> None:
     lines = Path(study / "labels.csv").read_text("utf-8").splitlines(keepends=True)
@@ -191,7 +192,10 @@ def test_one_label_an_item_comes_with_a_note_for_people(
     assert outcome.err.count("\n") == (not more)
 
 
-MESSY = "item,label,annotator\n1,ant,a\n1,bee,b\n2,cat,a\n2,cat,a\n2,bee,b\n3,dog,a\n3,ant,b\n3,,c\n4,ant,a\n"
+MESSY = (
+    "item,label,annotator\n"
+    "1,ant,a\n1,bee,b\n2,cat,a\n2,cat,a\n2,bee,b\n3,dog,a\n3,ant,b\n3,,c\n4,ant,a\n"
+)
 WIDE = "item,x,y\n1,ant,bee\n2,,bee\n3,dog,ant\n4,ant,ant\n"
 LEFT_OUT = {"missing": 1, "unknown": 1, "duplicates": 2, "unpredicted": 1, "unlabelled": 1}
 
@@ -221,7 +225,8 @@ def test_what_is_left_out_is_counted(
     )
 
     outcome = run(
-        "fit", str(tmp_path / "labels.csv"), str(tmp_path / "p.csv"), *rules.split(), *options.split(),
+        "fit", str(tmp_path / "labels.csv"), str(tmp_path / "p.csv"), *rules.split(),
+        *options.split(),
         "-o", str(tmp_path / "m.hocal"),
     )  # fmt: skip
 
@@ -231,7 +236,8 @@ def test_what_is_left_out_is_counted(
 
 def test_what_is_left_out_is_said_in_one_line() -> None:
     assert say_left_out(LEFT_OUT | {"unlabelled": 0}) == (
-        "1 label with a missing value, 1 label outside the classes, 2 labels by people who judged the item twice, "
+        "1 label with a missing value, 1 label outside the classes, "
+        "2 labels by people who judged the item twice, "
         "1 label of items without a prediction"
     )
     assert say_left_out({"unlabelled": 2}) == "2 items without a label"
@@ -239,7 +245,12 @@ def test_what_is_left_out_is_said_in_one_line() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets of Spark's gateway
-def test_spark_gives_the_same_model(run: Run, study: Study, tmp_path: Path, spark: Any) -> None:  # noqa: ARG001, F811
+def test_spark_gives_the_same_model(
+    run: Run,
+    study: Study,
+    tmp_path: Path,
+    spark: Any,  # noqa: ARG001, F811
+) -> None:
     outcome = run(*study.fit, "--engine", "spark", "-o", str(tmp_path / "m.hocal"))
 
     assert outcome.code == 0, outcome.err
@@ -257,7 +268,8 @@ def test_spark_reads_csv_without_a_header(
     (tmp_path / "raw.csv").write_text("".join(lines), "utf-8")
 
     outcome = run(
-        "fit", str(tmp_path / "raw.csv"), study / "predictions.csv", *LONG.split(), "--names", NAMES,
+        "fit", str(tmp_path / "raw.csv"), study / "predictions.csv", *LONG.split(),
+        "--names", NAMES,
         "--engine", "spark", "-o", str(tmp_path / "m.hocal"),
     )  # fmt: skip
 
@@ -273,7 +285,8 @@ def test_a_missing_file_on_spark_is_one_line(
     spark: Any,  # noqa: ARG001, F811
 ) -> None:
     outcome = run(
-        "fit", str(tmp_path / "no.parquet"), study / "predictions.parquet", *LONG.split(), "--engine", "spark",
+        "fit", str(tmp_path / "no.parquet"), study / "predictions.parquet", *LONG.split(),
+        "--engine", "spark",
         "-o", str(tmp_path / "m.hocal"),
     )  # fmt: skip
 
@@ -313,7 +326,7 @@ def test_an_existing_model_is_kept_unless_forced(run: Run, study: Study, tmp_pat
     forced = run(*study.fit, "-o", str(tmp_path / "m.hocal"), "--force")
 
     assert (refused.code, kept, forced.code) == (2, "precious", 0)
-    assert "is there already" in refused.err
+    assert "already exists" in refused.err
     assert_same_model(tmp_path / "m.hocal", in_python(study))
     assert [path.name for path in tmp_path.iterdir()] == ["m.hocal"]
 

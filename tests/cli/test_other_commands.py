@@ -35,7 +35,8 @@ def test_check_takes_the_time_from_a_csv_file(run: Run, tmp_path: Path, stamp: s
     (tmp_path / "labels.csv").write_text("\n".join(["item,label,who,when", *rows]), "utf-8")
 
     outcome = run(
-        "check", str(tmp_path / "labels.csv"), "--item", "item", "--label", "label", "--annotator", "who",
+        "check", str(tmp_path / "labels.csv"), "--item", "item", "--label", "label",
+        "--annotator", "who",
         "--time", "when", "--n-resamples", "19", "--json",
     )  # fmt: skip
 
@@ -111,12 +112,15 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--k 2", "Exactly one of --width, --epsilon, --n-items and --budget must be given."),
+        (
+            "--k 2",
+            "`--width` must be given, or else exactly one of --epsilon, --n-items and --budget.",
+        ),
         (
             "--k 2 --width 0.1 --budget 9",
-            "Exactly one of --width, --epsilon, --n-items and --budget must be given.",
+            "`--width` must be given, or else exactly one of --epsilon, --n-items and --budget.",
         ),
-        ("--k 2 --budget 9", "`--budget` needs --model, a pilot study to simulate."),
+        ("--k 2 --budget 9", "`--budget` must come with --model, a pilot study to simulate."),
         (
             "--k 2,3 --width 0.1 --n-classes 2",
             "`--k` must be one number unless for --budget, got '2,3'.",
@@ -127,7 +131,7 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
         ),
         (
             "--k 2 --width 0.1",
-            "`--n-classes` or `--model` must be given, to know what is planned for.",
+            "`--n-classes` must be given, or --model, to know what is planned for.",
         ),
         (
             "--k 2 --width 0.1 --n-classes 2 --cell 0",

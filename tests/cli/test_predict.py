@@ -1,4 +1,4 @@
-"""`hocal predict`: the numbers of the Python interface, row by row, in every format and batch size."""
+"""`hocal predict`: the numbers of the Python interface, in every format and batch size."""
 
 from __future__ import annotations
 
@@ -231,7 +231,8 @@ def test_memory_does_not_grow_with_the_table(study: Study, tmp_path: Path) -> No
     for n_rows in (200_000, 2_000_000):
         with duckdb.connect() as connection:
             connection.execute(
-                f"COPY (SELECT i AS item, 0.2 + 0.5 * ((i * 7919) % 1000) / 1000 AS ant, 0.1 AS bee, 0.9 - ant AS cat "
+                "COPY (SELECT i AS item, 0.2 + 0.5 * ((i * 7919) % 1000) / 1000 AS ant, "
+                "0.1 AS bee, 0.9 - ant AS cat "
                 f"FROM range({n_rows}) t(i)) TO '{tmp_path}/p.parquet'"
             )
         code = (

@@ -1,4 +1,4 @@
-"""The command line on real annotations: the numbers of the Python interface, and raw files as they are."""
+"""The command line on real annotations: the numbers of Python, and raw files as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="HOCAL_DATA names no f
 
 
 def write_labels(path: Path, counts: NDArray[np.int64], first: int) -> None:
-    """Write counts as a row a judgement."""
+    """Write counts as one row per judgement."""
     entries = np.repeat(np.arange(counts.size), counts.ravel())
     parquet.write_table(pa.table({"image": entries // 10 + first, "choice": entries % 10}), path)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from file_server import FileServer, serving
-from hocal.datasets import DownloadError, _fetch, fetch, list_files
+from hocal.datasets import DownloadError, fetch, fetching, list_files
 from hocal.datasets.download import download
 from hocal.datasets.fetching import cache_folder
 
@@ -90,7 +90,7 @@ def test_progress_rises_from_nothing_to_everything(server: FileServer, target: P
 
 
 def test_a_broken_connection_resumes_where_it_stopped(server: FileServer, target: Path) -> None:
-    server.manners = ["break off", "break off"]
+    server.behaviours = ["break off", "break off"]
 
     get(server, target)
 
@@ -110,7 +110,7 @@ def test_progress_of_a_resumed_download_starts_at_the_bytes_at_hand(
 
 
 def test_a_server_that_stops_sending_is_asked_again(server: FileServer, target: Path) -> None:
-    server.manners = ["hang"]
+    server.behaviours = ["hang"]
 
     get(server, target, timeout=0.2)
 
@@ -119,7 +119,7 @@ def test_a_server_that_stops_sending_is_asked_again(server: FileServer, target: 
 
 
 def test_a_server_that_never_sends_in_time_is_given_up(server: FileServer, target: Path) -> None:
-    server.manners = ["hang", "mute", "mute"]
+    server.behaviours = ["hang", "mute", "mute"]
 
     with pytest.raises(
         DownloadError,
@@ -133,7 +133,7 @@ def test_a_server_that_never_sends_in_time_is_given_up(server: FileServer, targe
 def test_a_passing_error_of_the_server_is_waited_for(
     server: FileServer, target: Path, status: str
 ) -> None:
-    server.manners = [status, status]
+    server.behaviours = [status, status]
 
     get(server, target)
 
@@ -143,7 +143,7 @@ def test_a_passing_error_of_the_server_is_waited_for(
 def test_a_lasting_error_of_the_server_is_reported_after_all_tries(
     server: FileServer, target: Path
 ) -> None:
-    server.manners = ["500"] * 3
+    server.behaviours = ["500"] * 3
 
     with pytest.raises(
         DownloadError,
@@ -154,7 +154,7 @@ def test_a_lasting_error_of_the_server_is_reported_after_all_tries(
 
 
 def test_a_missing_page_is_reported_at_once(server: FileServer, target: Path) -> None:
-    server.manners = ["404"]
+    server.behaviours = ["404"]
 
     with pytest.raises(
         DownloadError, match=r"http://127.*/file\.bin could not be downloaded: HTTP 404 Not Found\."
@@ -164,7 +164,7 @@ def test_a_missing_page_is_reported_at_once(server: FileServer, target: Path) ->
 
 
 def test_redirects_are_followed_also_when_resuming(server: FileServer, target: Path) -> None:
-    server.manners = ["redirect", "redirect", "break off", "redirect"]
+    server.behaviours = ["redirect", "redirect", "break off", "redirect"]
 
     get(server, target)
 
@@ -172,12 +172,12 @@ def test_redirects_are_followed_also_when_resuming(server: FileServer, target: P
     assert server.ranges[-1] == f"bytes={HALF}-"
 
 
-@pytest.mark.parametrize("manner", ["ignore the range", "416", "shifted", "unnumbered"])
+@pytest.mark.parametrize("behaviour", ["ignore the range", "416", "shifted", "unnumbered"])
 def test_a_server_that_cannot_resume_sends_the_whole(
-    server: FileServer, target: Path, manner: str
+    server: FileServer, target: Path, behaviour: str
 ) -> None:
     leave_part(target, CONTENT[:1000])
-    server.manners = [manner]
+    server.behaviours = [behaviour]
 
     get(server, target)
 
@@ -188,7 +188,7 @@ def test_a_server_that_cannot_resume_sends_the_whole(
 def test_wrong_content_leaves_no_file_and_says_both_checksums(
     server: FileServer, target: Path
 ) -> None:
-    server.manners = ["corrupt"]
+    server.behaviours = ["corrupt"]
     got = hashlib.sha256(bytes(255 - byte for byte in CONTENT)).hexdigest()
 
     with pytest.raises(
@@ -202,7 +202,7 @@ def test_wrong_content_leaves_no_file_and_says_both_checksums(
 def test_wrong_content_leaves_the_old_file_as_it_was(server: FileServer, target: Path) -> None:
     target.parent.mkdir()
     target.write_bytes(b"old")
-    server.manners = ["corrupt"]
+    server.behaviours = ["corrupt"]
 
     with pytest.raises(DownloadError, match="has another content"):
         get(server, target)
@@ -224,7 +224,7 @@ def test_wrong_content_after_a_second_whole_download_is_reported(
     server: FileServer, target: Path
 ) -> None:
     leave_part(target, CONTENT[:1000])
-    server.manners = ["corrupt", "corrupt"]
+    server.behaviours = ["corrupt", "corrupt"]
 
     with pytest.raises(DownloadError, match="has another content"):
         get(server, target)
@@ -235,7 +235,7 @@ def test_a_page_of_another_size_is_refused_before_it_is_read(
     server: FileServer, target: Path
 ) -> None:
     """What a network with a login page answers to everything."""
-    server.manners = ["another size"]
+    server.behaviours = ["another size"]
 
     with pytest.raises(
         DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, the server offers 27"
@@ -244,7 +244,7 @@ def test_a_page_of_another_size_is_refused_before_it_is_read(
 
 
 def test_more_bytes_than_expected_are_refused(server: FileServer, target: Path) -> None:
-    server.manners = ["more than announced"]
+    server.behaviours = ["more than announced"]
 
     with pytest.raises(
         DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, got more"
@@ -312,7 +312,8 @@ def test_a_killed_process_leaves_no_target_and_the_next_download_works(
 import os, signal
 from pathlib import Path
 from hocal.datasets.download import download
-download({server.url + "/file.bin"!r}, Path({str(target)!r}), size={len(CONTENT)}, sha256={SHA256!r},
+download({server.url + "/file.bin"!r}, Path({str(target)!r}),
+         size={len(CONTENT)}, sha256={SHA256!r},
          progress=lambda so_far, _: so_far > {HALF} and os._exit(9))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
@@ -435,7 +436,8 @@ def test_a_failed_download_gives_the_exact_instructions(
 
     for part in (
         f"{server.url}/cifar10h/cifar10h-counts.npy could not be downloaded: HTTP 404 Not Found.",
-        "https://raw.githubusercontent.com/jcpeterson/cifar-10h/48da312b193b82e6939ec20f23d1f09cbdd849c8/data/",
+        "https://raw.githubusercontent.com/jcpeterson/cifar-10h/"
+        "48da312b193b82e6939ec20f23d1f09cbdd849c8/data/",
         "(800128 bytes, sha256 9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff)",
         f"put it at {cache_folder() / 'cifar10h' / 'cifar10h-counts.npy'}",
         "HOCAL_DATA to a folder that holds cifar10h/cifar10h-counts.npy",
@@ -522,7 +524,7 @@ def test_public_files_come_from_a_pinned_commit_of_their_own_repository(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(_fetch, "download", lambda url, *_, **__: asked.append(url))
+    monkeypatch.setattr(fetching, "download", lambda url, *_, **__: asked.append(url))
 
     for name in ("cifar10h", "crowd", "ferplus"):
         fetch(name)

@@ -145,7 +145,7 @@ def test_ferplus_splits_have_the_known_sizes(split: str, n_items: int) -> None:
 
 @needs_data
 def test_ferplus_has_ten_votes_an_image_but_for_one_and_the_known_entropy() -> None:
-    """The 173 rows without an image are unanimous, so that with them the mean falls from .628 to .625."""
+    """The 173 rows without an image are unanimous: with them the mean falls from .628 to .625."""
     splits = [datasets.load_ferplus(split) for split in ("train", "valid", "test")]
     counts = np.concatenate([split.counts for split in splits])
     rows = np.concatenate([split.rows for split in splits])

@@ -188,7 +188,7 @@ def test_an_existing_file_is_replaced_only_with_force(run: Run, tmp_path: Path) 
     path = tmp_path / "report.md"
     path.write_text("mine")
 
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         raise run("-o", str(path)).exception
     assert path.read_text() == "mine"
     assert run("-o", str(path), "--force").exit_code == 0

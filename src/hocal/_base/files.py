@@ -22,9 +22,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
-        raise OSError(
-            error.errno, error.strerror, str(path)
-        ) from error  # the user knows nothing of the temporary
+        # the user knows nothing of the temporary
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
         yield temporary
         with open(temporary, "rb+") as file:

@@ -1,4 +1,4 @@
-"""Show results in notebooks and terminals: small tables with everything escaped, and lines that fit."""
+"""Show results in notebooks and terminals: small escaped tables, and lines that fit."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["FittedInNotebooks", "bar", "fitted_table", "fold", "table"]
+__all__ = ["FittedInNotebooks", "bar", "fitted_table", "table", "wrap_text"]
 
-TERMINAL = 80  # columns
-_COLOURS = (
-    "#0072b2",
-    "#d55e00",
-)  # aleatoric and epistemic, told apart by colour-blind eyes as well
+# columns of the narrowest terminals in use
+TERMINAL = 80
+# of the aleatoric and the epistemic part, told apart by colour-blind eyes as well
+_COLOURS = ("#0072b2", "#d55e00")
 
 
-def fold(text: str) -> str:
+def wrap_text(text: str) -> str:
     """Return a repr in lines that fit a terminal."""
-    return "\n".join(
-        textwrap.wrap(text, TERMINAL, subsequent_indent="    ", break_long_words=False)
-    )
+    lines = textwrap.wrap(text, TERMINAL, subsequent_indent="    ", break_long_words=False)
+    return "\n".join(lines)
 
 
 def table(
@@ -32,7 +30,7 @@ def table(
     before: str = "",
     note: str = "",
 ) -> str:
-    """Return an HTML table; the first entry of a row is its name, `before` is HTML, all else is text.
+    """Return an HTML table; the first entry of a row is its name, and all but `before` is text.
 
     Parameters
     ----------
@@ -73,36 +71,40 @@ def table(
 def bar(aleatoric: float, epistemic: float) -> str:
     """Return a bar with the two parts of an uncertainty, empty where there is none."""
     whole = aleatoric + epistemic
-    share = 100 * aleatoric / whole if whole > 0 else 0.0
-    words = (
-        f"{share:.0f}% aleatoric, {100 - share:.0f}% epistemic" if whole > 0 else "no uncertainty"
-    )
-    parts = ((0.0, share, _COLOURS[0]), (share, 100 - share, _COLOURS[1])) if whole > 0 else ()
-    marks = "".join(
-        f'<rect x="{x:.2f}" width="{width:.2f}" height="8" fill="{fill}"/>'
-        for x, width, fill in parts
-    )
-    return (
-        f'<svg role="img" aria-label="{words}" width="300" height="8" viewBox="0 0 100 8" preserveAspectRatio="none">'
-        f"{marks}</svg>"
-    )
+    if not whole > 0:
+        return _svg("no uncertainty", "")
+    share = 100 * aleatoric / whole
+    words = f"{share:.0f}% aleatoric, {100 - share:.0f}% epistemic"
+    marks = _rectangle(0.0, share, _COLOURS[0]) + _rectangle(share, 100 - share, _COLOURS[1])
+    return _svg(words, marks)
+
+
+def _rectangle(x: float, width: float, fill: str) -> str:
+    return f'<rect x="{x:.2f}" width="{width:.2f}" height="8" fill="{fill}"/>'
+
+
+def _svg(words: str, marks: str) -> str:
+    """Return a drawing of 100 by 8 units, with words for those who cannot see it."""
+    size = 'width="300" height="8" viewBox="0 0 100 8" preserveAspectRatio="none"'
+    return f'<svg role="img" aria-label="{words}" {size}>{marks}</svg>'
 
 
 def fitted_table(statistics: Any, parts: Mapping[str, Any], *, n_borrowed: int) -> str:
-    """Return a table of a fitted calibrator: its cell statistics and the parts of the uncertainty of each cell."""
+    """Return a table of a fitted calibrator: its statistics, and the mean of each uncertainty."""
     n_items = statistics.n_items
     means = {name: float(part @ n_items / n_items.sum()) for name, part in parts.items()}
+    cells = f"{n_borrowed} of {len(n_items)} cells"
     return table(
         f"Calibrated on {statistics.n_labels.sum():,} labels of {n_items.sum():,} items",
         ["mean over calibration items, nats"],
         [(name, f"{mean:.4g}") for name, mean in means.items()],
         before=bar(means["aleatoric"], means["epistemic"]),
-        note=f"{n_borrowed} of {len(n_items)} cells have no items of their own and borrow from others.",
+        note=f"{cells} have no items of their own and borrow from others.",
     )
 
 
 class FittedInNotebooks:
-    """Add a table of what a fit found to the picture that scikit-learn draws of an estimator in a notebook."""
+    """Add a table of what a fit found to the picture of an estimator that scikit-learn draws."""
 
     @abstractmethod
     def _fitted_html(self) -> str:

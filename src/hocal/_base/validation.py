@@ -1,36 +1,60 @@
-"""Check what users pass in; every ValueError a user can meet is worded here."""
+"""Check what users pass in, and say with an InputError what does not fit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 
 # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
 SUM_TOLERANCE = 1e-5
 CACHE_BYTES = 1 << 19  # of a block of work: they stay in the cache of one core
+# rules that a program may want to tell apart, to give advice of its own
+NON_NEGATIVE = "must be non-negative numbers"
+SUM_TO_ONE = "must sum to 1 over the classes"
+# counts below this can be added in pairs without leaving int64
+_COUNT_LIMIT = 2**62
+# kinds of numpy dtypes that are numbers here: booleans, unsigned and signed integers, floats
+_NUMBER_KINDS = "buif"
 
 
 def check_array(
     values: ArrayLike, name: str, *, ndim: int | None = None, keep_single: bool = False
 ) -> Array:
-    """Return `values` as a non-empty float64 array of numbers; `keep_single` leaves float32 as it is."""
+    """Return `values` as a non-empty float64 array; `keep_single` leaves float32 as it is."""
     array = _as_numbers(values, name)
     if ndim is not None and array.ndim != ndim:
-        raise ValueError(
-            f"`{name}` must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}."
-        )
+        rule = f"must have {ndim} dimension{'s' * (ndim > 1)}"
+        raise InputError(name, rule, value=f"shape {array.shape}")
     if array.size == 0:
-        raise ValueError(f"`{name}` must not be empty, got shape {array.shape}.")
-    return (
-        array if keep_single and array.dtype == np.float32 else array.astype(np.float64, copy=False)
-    )
+        raise InputError(name, "must not be empty", value=f"shape {array.shape}")
+    if keep_single and array.dtype == np.float32:
+        return array
+    return array.astype(np.float64, copy=False)
+
+
+def check_finite_matrix(values: ArrayLike, name: str = "features") -> Array:
+    """Return `values` as a float64 matrix of finite numbers, one row per item."""
+    array = check_array(values, name, ndim=2)
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, column = (int(i) for i in np.argwhere(~finite)[0])
+        raise InputError(
+            name,
+            "must be finite numbers",
+            value=float(array[row, column]),
+            where=f"in row {row}, column {column}",
+            row=row,
+            remedy="Fill in or drop missing values first.",
+        )
+    return array
 
 
 def check_simplex(
@@ -41,17 +65,18 @@ def check_simplex(
     n_classes: int | None = None,
     keep_single: bool = False,
 ) -> Array:
-    """Return `probabilities` as float64 after checking that its last axis holds label distributions."""
+    """Return `probabilities` as float64 after checking that its last axis holds distributions."""
     array = check_array(probabilities, name, ndim=ndim, keep_single=keep_single)
     if array.ndim == 0 or array.shape[-1] < 2:
-        raise ValueError(
-            f"`{name}` must have at least two classes on its last axis, got shape {array.shape}. "
-            "For a binary problem pass both columns, (1 - p, p)."
+        raise InputError(
+            name,
+            "must have at least two classes on its last axis",
+            value=f"shape {array.shape}",
+            remedy="For a binary problem pass both columns, (1 - p, p).",
         )
     if n_classes is not None and array.shape[-1] != n_classes:
-        raise ValueError(
-            f"`{name}` must have {n_classes} classes on its last axis, got {array.shape[-1]}."
-        )
+        rule = f"must have {n_classes} classes on its last axis"
+        raise InputError(name, rule, value=array.shape[-1])
     rows = array.reshape(1, -1) if array.ndim == 1 else array
     height = max(CACHE_BYTES // rows[0].nbytes, 1)
     for start in range(0, len(rows), height):
@@ -62,21 +87,18 @@ def check_simplex(
 def _check_distributions(block: NDArray[Any], array: NDArray[Any], name: str) -> None:
     """Refuse an array of label distributions for what is wrong in a block of it."""
     if not block.min() >= 0:  # also true when a NaN is present
-        _refuse(array, ~(array >= 0), f"`{name}` must be non-negative numbers")
+        _refuse(name, NON_NEGATIVE, array, ~(array >= 0))
     n_classes = block.shape[-1]
-    sums = block.reshape(-1, n_classes) @ np.ones(
-        n_classes, block.dtype
-    )  # faster than a sum over a short axis
-    if (
-        not np.abs(sums - 1).max() <= SUM_TOLERANCE and _stray(block).any()
-    ):  # a sum in float32 may stray by rounding
+    # a product with ones is faster than a sum over a short axis
+    sums = block.reshape(-1, n_classes) @ np.ones(n_classes, block.dtype)
+    near = np.abs(sums - 1).max() <= SUM_TOLERANCE
+    if not near and _stray(block).any():  # a sum in float32 may stray by rounding
         exact = array.sum(axis=-1, dtype=np.float64)
-        _refuse(
-            exact, _stray(array), f"`{name}` must sum to 1 over the classes", "Normalise it first."
-        )
+        _refuse(name, SUM_TO_ONE, exact, _stray(array), remedy="Normalise it first.")
 
 
 def _stray(array: NDArray[Any]) -> Mask:
+    """Return which distributions do not sum to 1."""
     strays: Array = np.abs(array.sum(axis=-1, dtype=np.float64) - 1)
     return ~(strays <= SUM_TOLERANCE)
 
@@ -85,52 +107,59 @@ def check_weights(weights: ArrayLike, name: str = "weights") -> Array:
     """Return `weights` as a float64 vector of non-negative numbers."""
     array = check_array(weights, name, ndim=1)
     if not (array.min() >= 0 and array.max() < np.inf):
-        _refuse(
-            array, ~((array >= 0) & (array < np.inf)), f"`{name}` must be finite and non-negative"
-        )
+        wrong = ~((array >= 0) & (array < np.inf))
+        _refuse(name, "must be finite and non-negative", array, wrong)
     return array
 
 
 def check_counts(
     counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1
 ) -> Counts:
-    """Return label counts as int64, dense or CSR as given, after checking every rule of a count matrix."""
+    """Return label counts as int64, dense or CSR as given, after checking every rule for them."""
     if sparse.issparse(counts):
-        matrix = sparse.csr_array(counts)  # shares the buffers of a CSR input
-        if not matrix.has_canonical_format or (matrix.data == 0).any():
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-            matrix.eliminate_zeros()  # stored zeros would make equal rows look different
-        values: NDArray[Any] = matrix.data
+        matrix = _canonical(counts)
+        _check_count_shape(matrix.shape, name, n_classes)
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        shape: tuple[int, ...] = matrix.shape
+        data = check_whole(matrix.data, name, rows=rows)
+        layout = (data, matrix.indices, matrix.indptr)
+        checked: Counts = sparse.csr_array(layout, shape=matrix.shape)
     else:
-        values = _as_numbers(counts, name)
-        rows = None
-        shape = values.shape
+        array = _as_numbers(counts, name)
+        _check_count_shape(array.shape, name, n_classes)
+        checked = check_whole(array, name)
+    _check_totals(label_totals(checked), name, minimum_total)
+    return checked
+
+
+def _canonical(counts: Any) -> sparse.csr_array:
+    """Return a CSR matrix without duplicates or stored zeros; equal rows then look equal."""
+    matrix = sparse.csr_array(counts)  # shares the buffers of a CSR input
+    if not matrix.has_canonical_format or (matrix.data == 0).any():
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def _check_count_shape(shape: tuple[int, ...], name: str, n_classes: int | None) -> None:
+    """Refuse what is no matrix of items by classes."""
     if len(shape) != 2 or shape[1] < 2:
-        raise ValueError(
-            f"`{name}` must have shape (n_items, n_classes) with at least two classes, got {shape}. "
-            "Count a table of judgements with hocal.count_labels."
+        raise InputError(
+            name,
+            "must have shape (n_items, n_classes) with at least two classes",
+            value=f"{shape}",
+            remedy="Count a table of judgements with hocal.count_labels.",
         )
     if shape[0] == 0:
-        raise ValueError(f"`{name}` must hold at least one item, got shape {shape}.")
+        raise InputError(name, "must hold at least one item", value=f"shape {shape}")
     if n_classes is not None and shape[1] != n_classes:
-        raise ValueError(f"`{name}` must have {n_classes} classes (columns), got {shape[1]}.")
-    whole = check_whole(values, name, rows=rows)
-    result = (
-        sparse.csr_array((whole, matrix.indices, matrix.indptr), shape=shape)
-        if sparse.issparse(counts)
-        else whole
-    )
-    _check_totals(label_totals(result), name, minimum_total)
-    return result
+        raise InputError(name, f"must have {n_classes} classes (columns)", value=shape[1])
 
 
 def check_dense_counts(
     counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1
 ) -> IntArray:
-    """Return label counts as a dense int64 array, for work that needs every class of an item at once."""
+    """Return label counts as dense int64, for work that needs every class of an item at once."""
     checked = check_counts(counts, name, n_classes=n_classes, minimum_total=minimum_total)
     dense: IntArray = checked if isinstance(checked, np.ndarray) else checked.toarray()
     return dense
@@ -147,34 +176,31 @@ def check_cells(
     """Return cell numbers as integers in [0, n_cells), one for each item."""
     array = _as_numbers(cells, name)
     if array.shape != (n_items,):
-        raise ValueError(
-            f"`{name}` must hold one number for each of {n_items} items, got shape {array.shape}."
-        )
+        rule = f"must hold one number for each of {n_items} items"
+        raise InputError(name, rule, value=f"shape {array.shape}")
     whole = check_whole(array, name)
     if n_cells is not None:
         limit = check_integer(n_cells, "n_cells", minimum=1)
         if whole.size and whole.max() >= limit:
-            _refuse(whole, whole >= limit, f"`{name}` must be below {limit}")
+            _refuse(name, f"must be below {limit}", whole, whole >= limit)
     return whole.astype(np.intp, copy=False)
 
 
 def check_integer(
     value: Any, name: str, *, minimum: int, maximum: int | None = None, why: str = ""
 ) -> int:
-    """Return `value` as an int inside [minimum, maximum]."""
+    """Return `value` as an int inside [minimum, maximum]; `why` gives the reason for the range."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < minimum or (maximum is not None and value > maximum):
-        rule = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise ValueError(
-            f"`{name}` must be an integer {rule}, got {value!r}.{' ' * bool(why)}{why}"
-        )
+        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise InputError(name, f"must be an integer {bounds}", value=_named(value), remedy=why)
     return int(value)
 
 
 def check_fraction(value: Any, name: str) -> float:
     """Return `value` as a float strictly between 0 and 1."""
     if not (isinstance(value, (int, float, np.number)) and 0 < value < 1):
-        raise ValueError(f"`{name}` must lie strictly between 0 and 1, got {value!r}.")
+        raise InputError(name, "must lie strictly between 0 and 1", value=_named(value))
     return float(value)
 
 
@@ -192,16 +218,17 @@ def check_number(
     if not number or not minimum <= value <= maximum or (strict and value == minimum):
         lower = f"greater than {minimum:g}" if strict else f"at least {minimum:g}"
         upper = "" if maximum == math.inf else f" and at most {maximum:g}"
-        raise ValueError(f"`{name}` must be a number {lower}{upper}, got {value!r}.")
+        raise InputError(name, f"must be a number {lower}{upper}", value=_named(value))
     if finite and math.isinf(value):
-        raise ValueError(f"`{name}` must be finite, got {value!r}.")
+        raise InputError(name, "must be finite", value=value)
     return float(value)
 
 
 def check_choice(value: Any, name: str, options: Collection[str]) -> str:
     """Return `value` after checking that it is one of `options`."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, options))}, got {value!r}.")
+        listed = ", ".join(map(repr, options))
+        raise InputError(name, f"must be one of {listed}", value=_named(value))
     return value
 
 
@@ -209,23 +236,31 @@ def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Refuse two arguments that speak about different numbers of items."""
     lengths = [len(x) if not sparse.issparse(x) else x.shape[0] for x in (first, second)]
     if lengths[0] != lengths[1]:
-        raise ValueError(
-            f"`{names[0]}` and `{names[1]}` must describe the same items, got {lengths[0]} and {lengths[1]} rows."
-        )
+        found = f"{lengths[0]} and {lengths[1]} rows"
+        raise InputError(" and ".join(names), "must describe the same items", value=found)
 
 
 def check_whole(values: ArrayLike, name: str, *, rows: Index | None = None) -> IntArray:
-    """Return non-negative integers as int64; `rows` tells the rows of the entries of a sparse matrix."""
+    """Return non-negative integers as int64; `rows` are those of the entries of a sparse matrix."""
     array = _as_numbers(values, name)
     if array.dtype.kind == "f":
         fractional = ~(array == np.floor(array)) | np.isinf(array)
         if fractional.any():
-            _refuse(array, fractional, f"`{name}` must be whole numbers", rows=rows)
+            _refuse(name, "must be whole numbers", array, fractional, rows=rows)
     if array.size and array.min() < 0:
-        _refuse(array, array < 0, f"`{name}` must be non-negative", rows=rows)
-    if array.size and array.max() >= 2**62:
-        _refuse(array, array >= 2**62, f"`{name}` must be below 2**62", rows=rows)
+        _refuse(name, "must be non-negative", array, array < 0, rows=rows)
+    if array.size and array.max() >= _COUNT_LIMIT:
+        _refuse(name, "must be below 2**62", array, array >= _COUNT_LIMIT, rows=rows)
     return array.astype(np.int64, copy=False)
+
+
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """Return a numpy Generator from None, an integer seed or a Generator."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        rule = "must be None, a non-negative integer or a numpy Generator"
+        raise InputError("random_state", rule, value=_named(random_state)) from error
 
 
 def _as_numbers(values: Any, name: str) -> NDArray[Any]:
@@ -233,13 +268,16 @@ def _as_numbers(values: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(
-            f"`{name}` must be an array, got rows of different lengths or shapes. Pad or fix them."
+        found = "rows of different lengths or shapes"
+        raise InputError(
+            name, "must be an array", value=found, remedy="Pad or fix them."
         ) from error
-    if array.dtype.kind not in "buif":
-        raise ValueError(
-            f"`{name}` must be an array of numbers, got dtype {array.dtype}. "
-            "Convert it first, or check that all rows have the same length."
+    if array.dtype.kind not in _NUMBER_KINDS:
+        raise InputError(
+            name,
+            "must be an array of numbers",
+            value=f"dtype {array.dtype}",
+            remedy="Convert it first, or check that all rows have the same length.",
         )
     return array
 
@@ -248,32 +286,40 @@ def _check_totals(totals: IntArray, name: str, minimum: int) -> None:
     """Refuse items with too few labels."""
     if totals.min() < minimum:
         row = int(np.argmax(totals < minimum))
-        raise ValueError(
-            f"`{name}` must have at least {minimum} label{'s' * (minimum > 1)} in each row, "
-            f"got {totals[row]} in row {row}. Drop such items, or ask for fewer labels."
+        raise InputError(
+            name,
+            f"must have at least {minimum} label{'s' * (minimum > 1)} in each row",
+            value=int(totals[row]),
+            row=row,
+            remedy="Drop such items, or ask for fewer labels.",
         )
 
 
 def _refuse(
+    name: str,
+    rule: str,
     values: NDArray[Any],
     wrong: Mask,
-    rule: str,
-    remedy: str = "",
     *,
+    remedy: str = "",
     rows: Index | None = None,
-) -> None:
-    """Raise the ValueError for the first offending entry of `values`."""
+) -> NoReturn:
+    """Raise the InputError for the first offending entry of `values`."""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    row = place if rows is None else (int(rows[place[0]]),)
-    where = f" in row {row[0]}" if len(row) <= 2 and row else f" at index {row}" if row else ""
-    raise ValueError(f"{rule}, got {values[place]:.6g}{where}.{' ' * bool(remedy)}{remedy}")
+    value = _rounded(values[place])
+    if not place:
+        raise InputError(name, rule, value=value, remedy=remedy)
+    row = place[0] if rows is None else int(rows[place[0]])
+    where = f"in row {row}" if len(place) <= 2 else f"at index {place}"
+    raise InputError(name, rule, value=value, where=where, row=row, remedy=remedy)
 
 
-def check_random_state(random_state: Any) -> np.random.Generator:
-    """Return a numpy Generator from None, an integer seed or a Generator."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"`random_state` must be None, a non-negative integer or a numpy Generator, got {random_state!r}."
-        ) from error
+def _rounded(value: Any) -> float | int:
+    """Return a number as people write it: six digits, and no point behind a whole number."""
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
+
+
+def _named(value: Any) -> Any:
+    """Return a value for an InputError, which shows text without quotes and leaves out None."""
+    return repr(value) if value is None or isinstance(value, str) else value

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
@@ -178,8 +178,13 @@ def cell_statistics(
         name="labels",
     )
     if judgements.n_rows == 0:
-        found = 'none that duplicates="drop" leaves'
-        raise InputError("labels", "must have a label that can be counted", value=found)
+        raise InputError(
+            "labels",
+            "must have a label that can be counted",
+            value="none",
+            remedy="All were left out by {0}.",
+            settings=[Setting("duplicates", "drop")],
+        )
     predictions = read_predictions(
         second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
     )
@@ -327,11 +332,13 @@ def _check_match(
     if n_labels > judgements.n_rows or n_matched < predictions.n_items:
         check_one_row_an_item(predictions, item)
     if n_matched < int(items["n_items"].sum()) and unpredicted == "error":
-        absent = _items_without(judgements.frame, predictions.frame)
-        raise _absent_error("probabilities", "a row", absent, "unpredicted")
+        _refuse_items(
+            judgements.frame, predictions.frame, ("probabilities", "must have a row"), "unpredicted"
+        )
     if n_matched < predictions.n_items and unlabelled == "error":
-        absent = _items_without(predictions.frame, judgements.frame)
-        raise _absent_error("labels", "a label", absent, "unlabelled")
+        _refuse_items(
+            predictions.frame, judgements.frame, ("labels", "must have a label"), "unlabelled"
+        )
     if n_matched == 0:
         rule = "must have items in common"
         raise InputError("labels and probabilities", rule, value="none")
@@ -347,17 +354,15 @@ def _histogram(rows: nw.DataFrame[Any], packing: _Packing) -> Histogram:
     return Histogram.of(column_values(rows["cell"]), counts, column_values(rows["n_items"]))
 
 
-def _items_without(first: Frame, second: Frame) -> str:
-    """Say how many items of the first table the second lacks, and quote a few."""
-    absent = first.select("item").join(second.select("item"), on="item", how="anti")
-    count, rows = examples(absent, "item")
-    return f"{count}: {quote([row[0] for row in rows], count)}"
-
-
-def _absent_error(table: str, what: str, absent: str, option: str) -> InputError:
-    return InputError(
-        table,
-        f"must have {what} for each item",
-        value=f"none for {absent}",
-        remedy=f'Leave such items out with {option}="drop".',
+def _refuse_items(some: Frame, others: Frame, rule: tuple[str, str], option: str) -> None:
+    """Raise the InputError for items of one table that the other lacks."""
+    count, rows = examples(
+        some.select("item").join(others.select("item"), on="item", how="anti"), "item"
+    )
+    raise InputError(
+        rule[0],
+        f"{rule[1]} for each item",
+        value=f"none for {count}: {quote([row[0] for row in rows], count)}",
+        remedy="Leave such items out with {0}.",
+        settings=[Setting(option, "drop")],
     )

@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, Setting
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import (
-    GAP_REMEDY,
-    GAP_RULE,
     Judgements,
     check_classes,
     read_judgements,
 )
 from hocal.annotations.tables import (
-    ColumnError,
     Frame,
     collect,
     column_values,
@@ -232,8 +229,14 @@ def _read_counts(
     table = collect(picked.with_columns(nw.col(*places).cast(nw.Float64)))
     n_gaps = int(table["item"].is_null().sum())
     if n_gaps and missing == "error":
-        where = f"in {n_gaps} of {len(table)} rows"
-        raise ColumnError("table", item, GAP_RULE, value="none", where=where, remedy=GAP_REMEDY)
+        raise InputError(
+            "table",
+            "must have a value in each row",
+            column=item,
+            value=f"none in {n_gaps} of {len(table)} rows",
+            remedy="Fill them, or leave such rows out with {0}.",
+            settings=[Setting("missing", "drop")],
+        )
     table = table.filter(~nw.col("item").is_null())
     if len(table) == 0:
         raise InputError("table", "must have at least one row")
@@ -252,7 +255,7 @@ def _check_numbers(
         (
             gaps & (missing == "error"),
             "present",
-            'Fill them, or read them as zero with missing="drop".',
+            "Fill them, or read them as zero with {0}.",
         ),
         (known < 0, "non-negative", "Correct them."),
         ((known != np.floor(known)) | (known >= 2**53), "whole numbers", "Correct them."),
@@ -261,14 +264,13 @@ def _check_numbers(
         if wrong.any():
             places = distinct(items[wrong.any(axis=1)])[0].tolist()
             row, j = np.argwhere(wrong)[0]
-            n_wrong = int(wrong.sum())
             raise InputError(
                 "count_columns",
                 f"must be {rule}",
                 value=f"{counts[row, j]:.6g}",
-                where=f"in column {columns[j]!r} and {n_wrong} such counts in all "
-                f"(item {quote(places)})",
+                where=f"in column {columns[j]!r} and {wrong.sum()} such counts in all (item {quote(places)})",
                 remedy=remedy,
+                settings=[Setting("missing", "drop")],
             )
     return known.astype(np.int64)
 
@@ -282,8 +284,8 @@ def _count_entries(values: NDArray[Any], counts: IntArray, duplicates: str) -> _
             "table",
             "must have one row for each item",
             value=f"several for {len(repeated)}: {quote(repeated.tolist())}",
-            remedy='Clean the table, add such rows up with duplicates="keep", '
-            'or leave them out with duplicates="drop".',
+            remedy="Clean the table, add such rows up with {0}, or leave them out with {1}.",
+            settings=[Setting("duplicates", "keep"), Setting("duplicates", "drop")],
         )
     kept = np.zeros((len(items), counts.shape[1]), dtype=np.int64)
     np.add.at(kept, rows, counts * ((times[rows] == 1) | (duplicates == "keep"))[:, None])
@@ -302,8 +304,8 @@ def _check_empty(entries: _Entries, empty: str) -> _Entries:
             "table",
             "must have a label for each item",
             value=f"none for {len(bare)} of {len(labelled)} items: {quote(bare)}",
-            remedy='Leave them out with empty="drop", '
-            'or keep them as rows of zeros with empty="keep".',
+            remedy="Leave them out with {0}, or keep them as rows of zeros with {1}.",
+            settings=[Setting("empty", "drop"), Setting("empty", "keep")],
         )
     place = np.cumsum(labelled) - 1
     return entries._replace(items=entries.items[labelled], rows=place[entries.rows])

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, Setting
 from hocal.annotations.tables import (
-    ColumnError,
     Frame,
     collect,
     collect_rows,
@@ -24,16 +23,11 @@ from hocal.annotations.tables import (
 )
 
 __all__ = [
-    "GAP_REMEDY",
-    "GAP_RULE",
     "Judgements",
     "check_classes",
     "read_judgements",
     "value_of_label",
 ]
-
-GAP_RULE = "must have a value in each row"
-GAP_REMEDY = 'Fill them, or leave such rows out with missing="drop".'
 
 
 class Judgements(NamedTuple):
@@ -176,25 +170,24 @@ def _tally(
         n_gaps = sum(group["n_rows"] for group in found if group[f"no_{column}"])
         if n_gaps and missing == "error" and not (column == "label" and label_may_miss):
             extent = f"{n_gaps // rows.repeats} of {n_rows // rows.repeats} rows"
-            shown = _show_gaps(rows.frame, column)
-            raise ColumnError(
-                name,
-                title,
-                GAP_RULE,
-                value="none",
-                where=f"in {extent} ({shown})",
-                remedy=GAP_REMEDY,
-            )
+            _refuse_gaps(rows.frame, column, title, name, extent)
     complete = [group for group in found if not any(group[flag] for flag in flags)]
     n_complete = sum(group["n_rows"] for group in complete)
     return {group["label"]: group["n_rows"] for group in complete}, n_rows - n_complete
 
 
-def _show_gaps(frame: Frame, column: str) -> str:
-    """Quote a few items, or labels, of rows in which a column has no value."""
+def _refuse_gaps(frame: Frame, column: str, title: str, name: str, extent: str) -> None:
     other = "label" if column == "item" else "item"
     count, rows = examples(frame.filter(nw.col(column).is_null()), other)
-    return f"{other} {quote([row[0] for row in rows], count)}"
+    raise InputError(
+        name,
+        "must have a value in each row",
+        column=title,
+        value=f"none in {extent}",
+        where=f"({other} {quote([row[0] for row in rows], count)})",
+        remedy="Fill them, or leave such rows out with {0}.",
+        settings=[Setting("missing", "drop")],
+    )
 
 
 def _number_labels(
@@ -222,13 +215,13 @@ def _number_labels(
 
 def _refuse_unknown(rows: _Rows, values: list[Any], n_rows: int, classes: tuple[Any, ...]) -> None:
     count, items = examples(rows.frame.filter(nw.col("label").is_in(values)), "item")
-    shown = quote([row[0] for row in items], count)
     raise InputError(
         "label",
         f"must be one of the classes {quote(classes)}",
-        value=quote(values),
-        where=f"in {n_rows} row{'s' * (n_rows > 1)} (item {shown})",
-        remedy='Correct them, add them to `classes`, or leave such rows out with unknown="drop".',
+        value=f"{quote(values)} in {n_rows} row{'s' * (n_rows > 1)}",
+        where=f"(item {quote([row[0] for row in items], count)})",
+        remedy="Correct them, add them to {0}, or leave such rows out with {1}.",
+        settings=[Setting("classes"), Setting("unknown", "drop")],
     )
 
 
@@ -240,13 +233,13 @@ def _check_repeats(rows: _Rows, kept: Frame, duplicates: str, name: str) -> tupl
     repeated = kept.group_by(*pair).agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
     count, shown = examples(repeated, *pair)
     if count and duplicates == "error":
-        pairs = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)
+        told = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)
         raise InputError(
             name,
             "must have one label for each item and annotator",
-            value=f"several for {count} pair{'s' * (count > 1)}: item {pairs}",
-            remedy='Clean the table, count every judgement with duplicates="keep", '
-            'or none of them with duplicates="drop".',
+            value=f"several for {count} pair{'s' * (count > 1)}: item {told}",
+            remedy="Clean the table, count every judgement with {0}, or none of them with {1}.",
+            settings=[Setting("duplicates", "keep"), Setting("duplicates", "drop")],
         )
     single = kept.join(repeated.select(*pair), on=pair, how="anti") if count else kept
     return single, count

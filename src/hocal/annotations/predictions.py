@@ -10,10 +10,8 @@ import numpy as np
 
 from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
-from hocal._base.validation import SUM_TOLERANCE
-from hocal.annotations.judgements import GAP_RULE
+from hocal._base.validation import NON_NEGATIVE, SUM_TO_ONE, SUM_TOLERANCE
 from hocal.annotations.tables import (
-    ColumnError,
     Frame,
     collect,
     collect_rows,
@@ -59,7 +57,9 @@ def read_predictions(
     schema = picked.collect_schema()
     for place, title in {**titles, **given}.items():
         if not schema[place].is_numeric():
-            raise ColumnError("probabilities", title, "must hold numbers", value=str(schema[place]))
+            raise InputError(
+                "probabilities", "must hold numbers", column=title, value=str(schema[place])
+            )
     numbers = picked.select(
         "item", *(nw.col(place).cast(nw.Float64) for place in [*titles, *given])
     )
@@ -151,34 +151,47 @@ def _check_rows(frame: Frame, titles: dict[str, str], n_cells: int) -> int:
         if count := int(found[name][0]):
             first = collect_rows(flagged.filter(nw.col(name)).sort("item").head(1))[0]
             place = f"for item {first['item']!r}, and such values in {count} of {n_rows} rows"
-            raise _row_error(name, first, titles, place, n_cells)
+            _refuse(name, first, titles, place, n_cells)
     return n_rows
 
 
-def _row_error(
+def _refuse(
     kind: str, row: dict[str, Any], titles: dict[str, str], where: str, n_cells: int
-) -> InputError:
-    """Return the error for a wrong row."""
+) -> None:
+    """Raise the InputError for a wrong row."""
     p = {place: row[place] for place in titles if place.startswith("p_")}
     if kind == "gap":
         place = next(place for place in titles if row[place] is None or row[place] != row[place])
-        return ColumnError("probabilities", titles[place], GAP_RULE, value="none", where=where)
+        raise InputError(
+            "probabilities",
+            "must have a value in each row",
+            column=titles[place],
+            value="none",
+            where=where,
+        )
     if kind == "negative":
         place = next(place for place in p if p[place] < 0)
-        where = f"in column {titles[place]!r} {where}"
-        rule = "must be non-negative numbers"
-        return InputError("probabilities", rule, value=f"{p[place]:.6g}", where=where)
-    if kind == "sum":
-        return InputError(
+        raise InputError(
             "probabilities",
-            "must sum to 1 over the classes",
+            NON_NEGATIVE,
+            value=f"{p[place]:.6g}",
+            where=f"in column {titles[place]!r} {where}",
+        )
+    if kind == "sum":
+        raise InputError(
+            "probabilities",
+            SUM_TO_ONE,
             value=f"{sum(p.values()):.6g}",
             where=where,
             remedy="Normalise it first.",
         )
-    rule = f"must hold cell numbers from 0 to {n_cells - 1}"
-    cell = f"{row['cell']:.6g}"
-    return ColumnError("probabilities", titles["cell"], rule, value=cell, where=where)
+    raise InputError(
+        "probabilities",
+        f"must hold cell numbers from 0 to {n_cells - 1}",
+        column=titles["cell"],
+        value=f"{row['cell']:.6g}",
+        where=where,
+    )
 
 
 def _with_cells(frame: Frame, columns: list[str], partition: Partition, cell: str | None) -> Frame:

@@ -14,7 +14,6 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Index
 
 __all__ = [
-    "ColumnError",
     "Frame",
     "collect",
     "collect_rows",
@@ -38,27 +37,6 @@ Frame: TypeAlias = "nw.LazyFrame[Any]"
 
 # possible integers for each that is held, up to which a table of them all is worth its memory
 _SPARSEST = 2
-
-
-class ColumnError(InputError):
-    """A column of a table does not fit; `column` says which."""
-
-    def __init__(self, argument: str, column: str, rule: str, **fields: Any) -> None:
-        super().__init__(argument, rule, **fields)
-        self.column = column
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = {"value": self.value, "where": self.where, "remedy": self.remedy}
-        return _restore, (self.argument, self.column, self.rule, fields)
-
-    def render(self, argument: str | None = None, where: str | None = None) -> str:
-        """Return the message, with another name for the table or for the place where asked to."""
-        table = argument if argument is not None else f"`{self.argument}`"
-        return super().render(f"Column {self.column!r} of {table}", where)
-
-
-def _restore(argument: str, column: str, rule: str, fields: dict[str, Any]) -> ColumnError:
-    return ColumnError(argument, column, rule, **fields)
 
 
 def open_table(table: Any, name: str = "table") -> Frame:

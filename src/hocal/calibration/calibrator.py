@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, OneLabelWarning
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Index
 from hocal._base.validation import (
@@ -279,7 +279,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         check_choice(self.method, "method", METHODS)
         check_choice(self.thinning, "thinning", THINNINGS)
         if statistics.observed.totals.max() == 1:
-            warnings.warn(_ONE_LABEL, UserWarning, stacklevel=3)
+            warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=3)
         fit = self._fit_empirical if self.method == "empirical" else self._fit_deconvolved
         self.cell_mixtures_, self.source_, self.diagnostics_ = fit(statistics)
         self.statistics_ = statistics

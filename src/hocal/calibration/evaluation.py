@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
-from hocal._base.notebook import fold, table
+from hocal._base.notebook import table, wrap_text
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -80,7 +80,7 @@ class CalibrationError:
 
     def __repr__(self) -> str:
         n_cells = int((self.n_items > 0).sum())
-        return fold(
+        return wrap_text(
             f"CalibrationError(k={self.k}, {n_cells} cells, mean {self.mean:.3g} "
             f"(by chance {self.noise_floor:.3g}, p = {self.p_value:.3g}), max {self.max:.3g})"
         )

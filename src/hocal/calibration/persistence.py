@@ -21,7 +21,7 @@ from hocal.cells.protocol import CellLayout, Partition, find_partition
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["load", "read_notes", "save"]
+__all__ = ["load", "read_notes", "save", "serialise"]
 
 FORMAT = "hocal-calibrator"
 VERSION = 1
@@ -62,6 +62,11 @@ def save(
     >>> bool((same == calibrator.predict_proba([[0.4, 0.6]])).all())
     True
     """
+    write_atomically(Path(path), serialise(calibrator, notes=notes))
+
+
+def serialise(calibrator: SnapshotCalibrator, *, notes: Mapping[str, str] | None = None) -> bytes:
+    """Return what `save` writes, for a program that writes files in its own way."""
     from safetensors.numpy import save as to_bytes
 
     if not isinstance(calibrator, SnapshotCalibrator) or not hasattr(calibrator, "cell_mixtures_"):
@@ -82,7 +87,7 @@ def save(
         "header": header,
         "checksum": _checksum(tensors, header),
     }
-    write_atomically(Path(path), to_bytes(tensors, metadata))
+    return to_bytes(tensors, metadata)
 
 
 def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:

@@ -1,4 +1,4 @@
-"""The command line `hocal`: files in, files out; everything computed by the public functions of the library."""
+"""The command line `hocal`: files in, files out; the library computes."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _mute() -> None:
-    """Close stderr once all is said: DuckDB's bindings report their own unfreed objects while Python shuts down."""
+    """Close stderr at the end, where DuckDB's bindings report their own unfreed objects."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,4 +1,4 @@
-"""The typer application: one command a file, and what happens when a command fails."""
+"""The typer application: one command per file, and what happens when a command fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     # bad input gets one line, a mistake of ours its plain traceback
     pretty_exceptions_enable=False,
-    help="Split a classifier's uncertainty into disagreement in the data and ignorance of the model.",
+    help=(
+        "Split a classifier's uncertainty into disagreement in the data and ignorance of the model."
+    ),
 )
 app.command("fit")(fit)
 app.command("predict")(predict)
@@ -90,7 +92,7 @@ def _options(
 
 
 def run(arguments: Sequence[str] | None) -> None:
-    """Run a command; bad input becomes one line and exit code 2, unless HOCAL_TRACEBACK asks for all of it."""
+    """Run a command; bad input becomes one line and exit code 2, unless HOCAL_TRACEBACK is set."""
     try:
         app(arguments, prog_name="hocal")
     except Exception as error:

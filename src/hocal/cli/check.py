@@ -1,4 +1,4 @@
-"""`hocal check`: a table of judgements in, whether they are as independent as the guarantees need out."""
+"""`hocal check`: a table of judgements in, whether they are independent enough out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check(
             label=[label],
             annotator=annotator,
             time=time,
-            names=split_list(names),
+            names=split_list(names, "--names"),
         )
         result = check_annotations(
             table,
@@ -52,7 +52,7 @@ def check(
             label=label,
             annotator=annotator,
             time=time,
-            classes=split_list(classes),
+            classes=split_list(classes, "--classes"),
             missing=missing,
             alpha=alpha,
             n_resamples=n_resamples,

@@ -1,4 +1,4 @@
-"""`hocal data`: list and fetch data sets with several labels an item."""
+"""`hocal data`: list and fetch data sets with several labels per item."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from hocal.cli import options
-from hocal.cli.messages import Progress
+from hocal.cli.messages import ProgressBar
 from hocal.cli.outputs import print_json
 
 __all__ = ["data"]
 
 data = typer.Typer(
-    help="List and fetch data sets with several labels an item.", no_args_is_help=True
+    help="List and fetch data sets with several labels per item.", no_args_is_help=True
 )
 
 DataHome = Annotated[
@@ -61,13 +61,13 @@ def fetch(
     data_home: DataHome = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Download data sets and check them; files that are there already stay.
+    """Download data sets and check them; files that already exist stay.
 
     Example: hocal data fetch cifar10h
     """
     from hocal.datasets import fetch as fetch_files
 
-    with Progress(in_bytes=True) as progress:
+    with ProgressBar(in_bytes=True) as progress:
         paths = {
             name: fetch_files(name, progress=progress.update, data_home=data_home) for name in names
         }

@@ -1,4 +1,4 @@
-"""`hocal demo`: why two labels an item change everything, on digits that are hard to read."""
+"""`hocal demo`: why two labels per item change everything, on digits that are hard to read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 INTRODUCTION = (
-    "A weak model reads digits, some of them noisy, blurred or blended from two. How much of its doubt is in the "
-    "digits, so that people disagree as well, and how much is the model's own? In nats, mean over test items:"
+    "A weak model reads digits, some of them noisy, blurred or blended from two. "
+    "How much of its doubt is in the digits, so that people disagree as well, "
+    "and how much is the model's own? In nats, mean over test items:"
 )
 EXPLANATION = (
-    "The error is that of the aleatoric uncertainty of a cell, a group of like predictions. The true epistemic part "
-    "is that of the cells; hocal also looks at the model's second guesses, which leaves less unknown than a cell does."
+    "The error is that of the aleatoric uncertainty of a cell, a group of like predictions. "
+    "The true epistemic part is that of the cells; hocal also looks at the model's second "
+    "guesses, which leaves less unknown than a cell does."
 )
-CERTIFICATE = "labels an item prove about the aleatoric uncertainty of the largest cells, whatever the data look like:"
+CERTIFICATE = (
+    "labels per item prove about the aleatoric uncertainty of the largest cells, "
+    "whatever the data look like:"
+)
 
 
 def demo(
@@ -36,7 +41,7 @@ def demo(
     force: options.Force = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Judge a weak reader of ambiguous digits, print how right the estimates are, and write a report.
+    """Judge a weak reader of ambiguous digits: how right the estimates are, and a report.
 
     Digits from scikit-learn are made ambiguous by noise, blur and blends. A strong teacher knows
     how people would read them; labels are drawn from it, and its answers are the truth that
@@ -49,7 +54,10 @@ def demo(
     with report_file(output, force=force) as write, working("starting") as progress:
         shown = demonstrate(n_items=items, random_state=random_state, progress=progress)
         write(shown.report)
-    print_json(_as_dict(shown) | {"report": output}) if as_json else _print(shown, output)
+    if as_json:
+        print_json(_as_dict(shown) | {"report": output})
+    else:
+        _print(shown, output)
 
 
 def _as_dict(shown: Demonstration) -> dict[str, Any]:
@@ -77,7 +85,7 @@ def _print(shown: Demonstration, output: Path) -> None:
 def _estimates_table(shown: Demonstration) -> Any:
     from rich.table import Table
 
-    table = Table("labels an item", "method", box=None, pad_edge=False)
+    table = Table("labels per item", "method", box=None, pad_edge=False)
     for name in ("aleatoric", "epistemic", "error"):
         table.add_column(name, justify="right")
     for line in shown.estimates:

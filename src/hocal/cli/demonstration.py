@@ -1,4 +1,4 @@
-"""The demonstration: digits that are hard to read, a weak model, and what a few labels an item tell about it."""
+"""The demonstration: hard digits, a weak model, and what a few labels per item tell about it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
@@ -17,15 +18,16 @@ from hocal.uncertainty.decomposition import Decomposition, decompose
 
 __all__ = ["CertifiedCell", "Demonstration", "Estimate", "demonstrate"]
 
-METHODS: dict[Literal["empirical", "deconvolved"], str] = {
+METHOD_NAMES: dict[Literal["empirical", "deconvolved"], str] = {
     "empirical": "the paper's method",
     "deconvolved": "hocal",
 }
-N_SHOWN = 6  # cells of the certificate
+# cells of the certificate, as many as fit under the other table on a screen
+N_SHOWN = 6
 
 
 class Estimate(NamedTuple):
-    """What a method says about the model's uncertainty after seeing k labels an item, in nats."""
+    """What a method says about the model's uncertainty after seeing k labels per item, in nats."""
 
     k: int  #: labels of each calibration item
     method: str  #: in plain words
@@ -36,7 +38,7 @@ class Estimate(NamedTuple):
 
 
 class CertifiedCell(NamedTuple):
-    """What the labels prove about the aleatoric uncertainty of a cell, in nats, and what is true."""
+    """What labels prove about the aleatoric uncertainty of a cell, in nats, and what is true."""
 
     name: str  #: what the model says about its items
     n_items: int  #: calibration items
@@ -61,14 +63,14 @@ def demonstrate(
     random_state: int = 0,
     progress: Callable[[str], Any] = lambda _: None,
 ) -> Demonstration:
-    """Judge a weak reader of ambiguous digits by labels drawn from a teacher, and hold the result to the truth.
+    """Judge a weak reader of ambiguous digits by labels of a teacher, and compare with the truth.
 
     Parameters
     ----------
     n_items : int, default=6000
         Images; half calibrate and half test.
     label_numbers : sequence of int
-        Numbers of labels an item to compare, smallest first.
+        Numbers of labels per item to compare, smallest first.
     random_state : int, default=0
         Seed.
     progress : callable
@@ -89,15 +91,16 @@ def demonstrate(
     seed = check_integer(random_state, "random_state", minimum=0)
     sizes = [check_integer(k, "label_numbers", minimum=1) for k in label_numbers]
     if not sizes:
-        raise ValueError("`label_numbers` must hold at least one number of labels, got none.")
+        rule = "must hold at least one number of labels"
+        raise InputError("label_numbers", rule, value="none")
     progress("drawing digits")
     world = make_ambiguous_digits(n_items, random_state=seed)
     estimates = []
     half = len(world) // 2
     for k in sizes:
         counts = world.draw(k, random_state=seed + k)
-        for method, words in METHODS.items():
-            progress(f"{k} labels an item, {words}")
+        for method, words in METHOD_NAMES.items():
+            progress(f"{k} labels per item, {words}")
             calibrator = SnapshotCalibrator(method=method).fit(
                 world.predictions[:half], counts[:half]
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocal.cli import options
-from hocal.cli.items import Items, label_options, read_items
+from hocal.cli.items import MatchedItems, label_options, read_items
 from hocal.cli.messages import working
 from hocal.cli.models import load_model
 from hocal.cli.options import split_list
@@ -17,7 +18,11 @@ from hocal.cli.tables import open_engine
 if TYPE_CHECKING:
     from hocal import CalibrationError, Certificate, SnapshotCalibrator
 
-ENOUGH_LABELS = 10  # of an item, for its observed entropy to be worth comparing with
+# of an item, for its observed entropy to be worth comparing with
+ENOUGH_LABELS = 10
+# what a certificate is about, in the order of its columns
+QUANTITIES = ("predictive", "aleatoric", "epistemic")
+_MARKS = "[-]: the labels prove nothing. !: the estimate lies outside its interval."
 
 
 def evaluate(
@@ -62,19 +67,28 @@ def evaluate(
     """
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    given = label_options(
+    label_choices = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
     loaded = load_model(model).called(
-        item=item, probability_columns=split_list(probability_columns), cell=cell
+        item=item,
+        probability_columns=split_list(probability_columns, "--probability-columns"),
+        cell=cell,
     )
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-        predictions = loaded.open(read, probabilities, names=split_list(probability_names))
-        held, predictions = given.open(read, labels, predictions, item=loaded.item)
-        items = read_items(
-            held, predictions, given, item=loaded.item, classes=loaded.classes, cell=loaded.cell
+        predictions = loaded.open(
+            read, probabilities, names=split_list(probability_names, "--probability-names")
         )
-    with working("Measuring calibration"), predictions.explained(items.items.tolist()):
+        label_table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
+        items = read_items(
+            label_table,
+            predictions,
+            label_choices,
+            item=loaded.item,
+            classes=loaded.classes,
+            cell=loaded.cell,
+        )
+    with working("Measuring calibration"), predictions.explained(items.place):
         error = loaded.calibrator.calibration_error(
             items.probabilities,
             items.counts,
@@ -91,7 +105,7 @@ def evaluate(
 
 
 def _aleatoric_error(
-    calibrator: SnapshotCalibrator, items: Items, entropy: str
+    calibrator: SnapshotCalibrator, items: MatchedItems, entropy: str
 ) -> dict[str, float]:
     """Return the error of the aleatoric uncertainty, averaged over items and over cells."""
     import numpy as np
@@ -146,33 +160,60 @@ def _show(
     names: list[str],
 ) -> None:
     unit = "nats" if entropy == "shannon" else entropy
+    mean = f"{error.mean:.4f}, by chance {error.noise_floor:.4f}"
+    worst = f"{error.max:.4f}, by chance {error.noise_floor_max:.4f}"
     print_table(
         "Evaluation",
         {
             "items": int(error.n_items.sum()),
             "labels in a snapshot": error.k,
-            "calibration error": f"{error.mean:.4f}, by chance {error.noise_floor:.4f}, p = {error.p_value:.3g}",
-            "calibration error, worst cell": f"{error.max:.4f}, by chance {error.noise_floor_max:.4f}",
+            "calibration error": f"{mean}, p = {error.p_value:.3g}",
+            "calibration error, worst cell": worst,
             "aleatoric error": f"{gap['items']:.4f} {unit} (mean over items)",
         },
     )
     if error.k == 1:
         typer.echo(
-            "One label an item: only ordinary calibration is tested. To test how people disagree, leave out the items "
-            "with one label, so that k is 2 or more."
+            "One label per item: only ordinary calibration is tested. To test how people "
+            "disagree, leave out the items with one label, so that k is 2 or more."
         )
     if gap["median_labels"] < ENOUGH_LABELS:
         typer.echo(
-            f"So few labels an item ({gap['median_labels']:g}) make the observed entropies far too low, and the "
-            "aleatoric error is mostly that; judge by the calibration error."
+            f"So few labels per item ({gap['median_labels']:g}) make the observed entropies far "
+            "too low, and the aleatoric error is mostly that; judge by the calibration error."
         )
-    typer.echo(_name_cells(certificate, entropy, names))
+    typer.echo(_certificate_table(certificate, entropy, names))
 
 
-def _name_cells(certificate: Certificate, entropy: str, names: list[str]) -> str:
-    """Return the table of a certificate with the name of each cell at the end of its line, and what its marks say."""
-    head, *lines = certificate.table(entropy).splitlines()
-    filled = [name for name, n_items in zip(names, certificate.n_items, strict=True) if n_items]
-    rows = [f"{line}  {name}" for line, name in zip(lines, filled, strict=False)]
-    marks = "[-]: the labels prove nothing. !: the estimate lies outside its interval."
-    return "\n".join([f"{head}  predictions", *rows, marks, *lines[len(rows) :]])
+def _certificate_table(certificate: Certificate, entropy: str, names: Sequence[str]) -> str:
+    """Return a text table of the cells with items, and what it says about them."""
+    columns = certificate.as_dict(entropy)
+    heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
+    head = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}  predictions"
+    filled = [cell for cell, n_items in enumerate(certificate.n_items) if n_items]
+    rows = [_certificate_row(columns, cell, names[cell]) for cell in filled]
+    scope = "for all cells at once" if certificate.simultaneous else "for each cell on its own"
+    assumptions = " ".join(certificate.assumptions)
+    confidence = f"Confidence {certificate.confidence:g} {scope}. {assumptions}"
+    return "\n".join([head, *rows, _MARKS, confidence])
+
+
+def _certificate_row(columns: Mapping[str, Any], cell: int, name: str) -> str:
+    """Return the line of a cell: its number, items, smallest total, uncertainties and name."""
+    counts = f"{cell:>5}{columns['n_items'][cell]:>7}{columns['k'][cell]:>4}"
+    entries = (_certificate_entry(columns, cell, quantity) for quantity in QUANTITIES)
+    parts = "".join(f"{entry:>22}" for entry in entries)
+    error = f"{columns['epsilon'][cell]:.2f} (k={columns['epsilon_k'][cell]})"
+    return f"{counts}{parts}{error:>13}  {name}"
+
+
+def _certificate_entry(columns: Mapping[str, Any], cell: int, quantity: str) -> str:
+    """Return an estimate with its interval; "!" marks an estimate outside."""
+    estimate = columns[quantity][cell]
+    if columns[f"{quantity}_vacuous"][cell]:
+        return f"{estimate:.3f} [     -     ]"
+    # no negative zeros
+    lower = columns[f"{quantity}_lower"][cell] + 0.0
+    upper = columns[f"{quantity}_upper"][cell] + 0.0
+    mark = "" if columns[f"{quantity}_inside"][cell] else "!"
+    return f"{mark}{estimate:.3f} [{lower:.3f}, {upper:.3f}]"

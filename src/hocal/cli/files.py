@@ -1,4 +1,4 @@
-"""Files of tables: their kinds by their endings, patterns of names, and the names in the first line of CSV."""
+"""Files of tables: their kinds by their endings, patterns of names, and the first line of CSV."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from hocal.cli.messages import FileError
+
 __all__ = ["SEPARATORS", "expand", "read_header", "table_kind"]
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def table_kind(path: str) -> str:
-    """Return ".csv", ".tsv" or ".parquet" by the ending of a path, which may add .gz to the first two."""
+    """Return ".csv", ".tsv" or ".parquet" by the ending of a path; the first two may add .gz."""
     name = path.rstrip("/").removesuffix(".gz").lower()
     for kind in (*SEPARATORS, ".parquet"):
         if name.endswith(kind) and not (kind == ".parquet" and path.endswith(".gz")):
             return kind
-    raise ValueError(f"{path} must end in .csv, .tsv, .csv.gz, .tsv.gz or .parquet.")
+    raise FileError(path, "must end in .csv, .tsv, .csv.gz, .tsv.gz or .parquet")
 
 
 def expand(path: str) -> list[str]:
@@ -30,7 +32,7 @@ def expand(path: str) -> list[str]:
     pattern = str(Path(glob.escape(path)) / "*.parquet") if Path(path).is_dir() else path
     files = [path] if Path(path).is_file() else sorted(glob.glob(pattern))
     if not files:
-        raise ValueError(f"No file at {pattern}.")
+        raise FileError(pattern, "must name a file or several", value="none")
     return files
 
 
@@ -39,29 +41,26 @@ def read_header(files: Sequence[str], separator: str) -> list[str]:
     columns: list[str] = []
     for file in files:
         found = _first_line(file, separator)
+        listed = ", ".join(map(repr, found))
         if not found:
-            raise ValueError(f"{file} must begin with the names of its columns, got an empty file.")
+            raise FileError(file, "must begin with the names of its columns", value="an empty file")
         if len(set(found)) < len(found):
-            raise ValueError(
-                f"{file} must have distinct names of columns, got {', '.join(map(repr, found))}."
-            )
+            raise FileError(file, "must have distinct names of columns", value=listed)
         if columns and found != columns:
-            raise ValueError(
-                f"{file} must have the columns of {files[0]}, got {', '.join(map(repr, found))}."
-            )
+            raise FileError(file, f"must have the columns of {files[0]}", value=listed)
         columns = found
     return columns
 
 
 def _first_line(file: str, separator: str) -> list[str]:
-    """Return the entries of the first line; bytes that are no text are left to DuckDB, which knows their line."""
+    """Return the entries of the first line; DuckDB finds bytes that are no text, and their line."""
     if "://" in file:
-        raise ValueError(
-            f"{file} must be a file on this machine, or Parquet: CSV is not read over the network."
-        )
+        rule = "must be a file on this machine, or Parquet: CSV is not read over the network"
+        raise FileError(file, rule)
     open_ = gzip.open if file.endswith(".gz") else open
     try:
         with open_(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
             return next(csv.reader(lines, delimiter=separator), [])
     except (gzip.BadGzipFile, zlib.error, EOFError, csv.Error) as error:
-        raise ValueError(f"{file} must be a table of text, got something else: {error}.") from error
+        found = f"something else: {error}"
+        raise FileError(file, "must be a table of text", value=found) from error

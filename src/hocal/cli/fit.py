@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
 from hocal.cli.items import LabelOptions, label_options, read_items
 from hocal.cli.left_out import count_left_out, say_left_out
@@ -96,14 +96,14 @@ def fit(
 
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
-    import hocal
+    from hocal.calibration.persistence import serialise
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    given = label_options(
+    label_choices = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
-    declared = split_list(classes)
+    declared = split_list(classes, "--classes")
     with (
         output_file(output, force=force) as temporary,
         open_engine(engine, memory_limit=memory_limit, spark_master=spark_master) as read,
@@ -112,29 +112,29 @@ def fit(
             read,
             probabilities,
             item=item,
-            columns=split_list(probability_columns),
+            columns=split_list(probability_columns, "--probability-columns"),
             n_classes=None if declared is None else len(declared),
             cell=cell,
-            names=split_list(probability_names),
+            names=split_list(probability_names, "--probability-names"),
         )
         order = predictions.classes if declared is None else declared
         chosen = _partition(
             partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell
         )
         with working("Counting labels in cells"), predictions.explained():
-            held, predictions = given.open(read, labels, predictions, item=item)
+            label_table, predictions = label_choices.open(read, labels, predictions, item=item)
             chosen, statistics = _statistics(
-                held, predictions, given, chosen, item=item, classes=order, cell=cell
+                label_table, predictions, label_choices, chosen, item=item, classes=order, cell=cell
             )
-        with working("Fitting"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "No item has two labels")  # said in one line below
-            calibrator = hocal.SnapshotCalibrator(chosen, method=method, k=k, panel_size=panel_size)  # type: ignore[arg-type]
-            calibrator.fit_statistics(statistics)
+        with working("Fitting"):
+            calibrator = _fit(chosen, statistics, method=method, k=k, panel_size=panel_size)
         notes = model_notes(
-            classes=order, item=item, probability_columns=predictions.given, cell=cell
+            classes=order, item=item, probability_columns=predictions.file_columns, cell=cell
         )
-        hocal.save(calibrator, temporary, notes=notes)
-        left_out = count_left_out(held, predictions, given, statistics, item=item, classes=order)
+        temporary.write_bytes(serialise(calibrator, notes=notes))
+        left_out = count_left_out(
+            label_table, predictions, label_choices, statistics, item=item, classes=order
+        )
         summary = {
             "model": output,
             **_summarise(calibrator),
@@ -147,6 +147,15 @@ def fit(
         _show(summary, most_labels=int(statistics.observed.totals.max()))
 
 
+def _fit(partition: Partition, statistics: CellStatistics, **choices: Any) -> SnapshotCalibrator:
+    """Fit a calibrator; a warning that the summary repeats in its own words is not shown."""
+    import hocal
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneLabelWarning)
+        return hocal.SnapshotCalibrator(partition, **choices).fit_statistics(statistics)
+
+
 def _partition(
     name: str, n_classes: int, *, n_slices: int, n_bins: int, n_cells: int | None, cell: str | None
 ) -> Partition:
@@ -154,7 +163,7 @@ def _partition(
     import hocal
 
     if (cell is None) != (n_cells is None):
-        raise ValueError("`--cell` and `--n-cells` must be given together.")
+        raise InputError("--cell and --n-cells", "must be given together")
     if n_cells is not None:
         return hocal.PrecomputedPartition(n_cells).fit_classes(n_classes)
     kind = _partition_class(name)
@@ -195,7 +204,7 @@ def _partition_class(name: str) -> type[Partition]:
 def _statistics(
     labels: Any,
     predictions: Probabilities,
-    given: LabelOptions,
+    label_choices: LabelOptions,
     partition: Partition,
     *,
     item: str,
@@ -210,40 +219,44 @@ def _statistics(
     from hocal.annotations.cell_counting import cell_statistics
     from hocal.cells.statistics import CellStatistics
 
-    label = given.label_argument
-    if not given.count_columns and label is None:
-        raise ValueError("`--label` or `--count-columns` must be given.")
+    label = label_choices.label_argument
+    if not label_choices.count_columns and label is None:
+        raise InputError("--label", "must be given, unless --count-columns is")
     in_engine = partition.works_in_engine or partition.takes_cells
-    if label is None or given.count_columns or not in_engine:
-        items = read_items(labels, predictions, given, item=item, classes=classes, cell=cell)
+    if label is None or label_choices.count_columns or not in_engine:
+        items = read_items(
+            labels, predictions, label_choices, item=item, classes=classes, cell=cell
+        )
         p = items.probabilities
         fitted = partition if partition.is_fitted else partition.fit(p)
-        where = fitted.assign(p, items.cells)
+        with predictions.explained(items.place):
+            where = fitted.assign(p, items.cells)
         return fitted, CellStatistics.from_items(p, items.counts, where, fitted.layout_)
     return partition, cell_statistics(
         labels,
         predictions.table,
         item=item,
         label=label,
-        annotator=given.annotator,
+        annotator=label_choices.annotator,
         classes=classes,
         probability_columns=predictions.columns,
         partition=partition,
         cell=cell,
-        **given.rules,
+        **label_choices.rules,
     )
 
 
 def _show(summary: dict[str, Any], *, most_labels: int) -> None:
-    left_out = {"left_out": say_left_out(summary["left_out"])} if summary["left_out"] else {}
-    told = {**summary, "classes": ", ".join(summary["classes"]), **left_out}
-    print_table(
-        "Fitted", {WORDS.get(name, name): value for name, value in told.items() if value != {}}
-    )
+    shown = summary | {"classes": ", ".join(summary["classes"])}
+    if summary["left_out"]:
+        shown["left_out"] = say_left_out(summary["left_out"])
+    rows = {WORDS.get(name, name): value for name, value in shown.items() if value != {}}
+    print_table("Fitted", rows)
     if most_labels == 1:
         note(
-            "No item has two labels. One label an item cannot tell people who disagree from a model that does not "
-            "know: the split into aleatoric and epistemic is a guess. Get a second label for some of the items."
+            "No item has two labels. One label per item cannot tell people who disagree from a "
+            "model that does not know: the split into aleatoric and epistemic is a guess. "
+            "Get a second label for some of the items."
         )
 
 

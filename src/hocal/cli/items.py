@@ -1,18 +1,30 @@
-"""Labelled items in memory: the counts of each item beside its prediction, for commands that need every item."""
+"""Items in memory: the counts of each beside its prediction, for commands that need them all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hocal._base.typing import Array, IntArray
+from hocal._base.errors import InputError, Setting
+from hocal.cli.messages import FileError
 from hocal.cli.options import split_list
-from hocal.cli.tables import Probabilities, Read, count_rows, open_labels, same_items
+from hocal.cli.tables import Probabilities, ReadTable, count_rows, open_labels, same_items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Items", "LabelOptions", "find_rows", "label_options", "read_items"]
+    from hocal._base.typing import Array, IntArray
+    from hocal.annotations import LabelCounts
+
+__all__ = [
+    "LabelOptions",
+    "MatchedItems",
+    "count_items",
+    "find_items",
+    "find_rows",
+    "label_options",
+    "read_items",
+]
 
 
 class LabelOptions(NamedTuple):
@@ -25,14 +37,18 @@ class LabelOptions(NamedTuple):
     rules: Mapping[str, str]  #: which rows and items may be left out, by the names of these options
 
     @property
-    def label_argument(self) -> str | list[str] | None:
-        """The columns with labels as the library takes them: one name for judgements, several for annotators."""
-        return self.label[0] if len(self.label) == 1 else self.label or None
+    def label_argument(self) -> str | list[str]:
+        """The columns with labels as the library takes them: judgements, or one per annotator."""
+        return self.label[0] if len(self.label) == 1 else self.label
 
     def open(
-        self, read: Read, path: str, predictions: Probabilities, *, item: str
+        self, read: ReadTable, path: str, predictions: Probabilities, *, item: str
     ) -> tuple[Any, Probabilities]:
         """Open the table of labels; items of both tables then have the same type."""
+        if not self.label and not self.count_columns:
+            raise InputError("--label", "must be given, unless --count-columns is")
+        if self.label and self.count_columns:
+            raise InputError("--label", "must be left out with --count-columns")
         labels = open_labels(
             read,
             path,
@@ -54,22 +70,50 @@ def label_options(
     rules: Mapping[str, str],
 ) -> LabelOptions:
     """Return the options as they were typed, their lists taken apart."""
+    from hocal._base.validation import check_choice
+
+    for name in ("unlabelled", "unpredicted"):
+        check_choice(rules[name], name, ("error", "drop"))
     return LabelOptions(
-        split_list(label) or [],
+        split_list(label, "--label") or [],
         annotator,
-        split_list(count_columns) or [],
-        split_list(names),
+        split_list(count_columns, "--count-columns") or [],
+        split_list(names, "--names"),
         rules,
     )
 
 
-class Items(NamedTuple):
+class MatchedItems(NamedTuple):
     """Labelled items with their predictions, in the sorted order of the items."""
 
     items: NDArray[Any]  #: (n_items,) what the table calls them
     probabilities: Array  #: (n_items, n_classes)
     counts: Any  #: (n_items, n_classes), dense or sparse
     cells: IntArray | None  #: (n_items,) where the cells come with the data
+
+    def place(self, row: int) -> str:
+        """Say in words where a row of the arrays is."""
+        return f"for item {self.items.item(row)!r}"
+
+
+def count_items(
+    labels: Any, options: LabelOptions, *, item: str, classes: Sequence[str]
+) -> LabelCounts:
+    """Count the labels of each item that has any."""
+    from hocal.annotations.counting import count_labels
+
+    return count_labels(
+        labels,
+        item=item,
+        label=options.label_argument or None,
+        annotator=options.annotator,
+        count_columns=_class_columns(options.count_columns, classes),
+        classes=None if options.count_columns else classes,
+        missing=options.rules["missing"],
+        unknown=options.rules["unknown"],
+        duplicates=options.rules["duplicates"],
+        empty="drop",  # items without a label have a rule of their own
+    )
 
 
 def read_items(
@@ -80,36 +124,22 @@ def read_items(
     item: str,
     classes: Sequence[str],
     cell: str | None,
-) -> Items:
-    """Count labels and fetch the predictions of the same items; the rules say which mismatches are allowed."""
+) -> MatchedItems:
+    """Count labels and fetch the predictions of the same items; rules say what may be left out."""
     import numpy as np
 
-    from hocal._base.validation import check_choice
-    from hocal.annotations.counting import count_labels
-
-    rules = options.rules
-    for name in ("unlabelled", "unpredicted"):
-        check_choice(rules[name], name, ("error", "drop"))
-    counted = count_labels(
-        labels,
-        item=item,
-        label=options.label_argument,
-        annotator=options.annotator,
-        count_columns=_class_columns(options.count_columns, classes),
-        classes=None if options.count_columns else classes,
-        missing=rules["missing"],
-        unknown=rules["unknown"],
-        duplicates=rules["duplicates"],
-        empty="drop",  # counted as unlabelled below
-    )
-    held = _fetch(predictions.table, labels, item)
-    places = _places(held[item].to_pylist(), counted.items.tolist(), rules["unpredicted"])
+    counted = count_items(labels, options, item=item, classes=classes)
+    unlabelled = options.rules["unlabelled"]
+    fetched, n_predicted = _fetch(predictions.table, labels, item, unlabelled, len(counted.items))
+    row_of = find_rows(fetched[item].to_pylist())
+    places = find_items(counted.items.tolist(), row_of, options.rules["unpredicted"])
     kept = np.array([place is not None for place in places])
-    _check_unlabelled(count_rows(predictions.table), int(kept.sum()), rules["unlabelled"])
-    rows = held.take([place for place in places if place is not None])
-    p = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
+    if unlabelled == "error":
+        _check_labelled(n_predicted, int(kept.sum()))
+    rows = fetched.take([place for place in places if place is not None])
+    probabilities = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
     cells = None if cell is None else rows[cell].to_numpy()
-    return Items(counted.items[kept], p, counted.counts[kept], cells)
+    return MatchedItems(counted.items[kept], probabilities, counted.counts[kept], cells)
 
 
 def find_rows(items: Sequence[Any]) -> dict[Any, int]:
@@ -117,46 +147,63 @@ def find_rows(items: Sequence[Any]) -> dict[Any, int]:
     rows = {name: row for row, name in enumerate(items)}
     if len(rows) < len(items):
         repeated = next(name for row, name in enumerate(items) if rows[name] != row)
-        raise ValueError(
-            f"PROBABILITIES must have one row for each item, got several for {repeated!r}."
-        )
+        rule = "must have one row for each item"
+        raise FileError("PROBABILITIES", rule, value=f"several for {repeated!r}")
     return rows
+
+
+def find_items(
+    labelled: Sequence[Any], row_of: Mapping[Any, int], unpredicted: str
+) -> list[int | None]:
+    """Return the row of each labelled item among the predictions, None where that is allowed."""
+    absent = [name for name in labelled if name not in row_of]
+    if absent and (unpredicted == "error" or len(absent) == len(labelled)):
+        raise FileError(
+            "PROBABILITIES",
+            "must have a row for each labelled item",
+            value=f"none for {len(absent)} of {len(labelled)}, such as {absent[0]!r}",
+            remedy="Add them, or leave such items out with {0}.",
+            settings=[Setting("unpredicted", "drop")],
+        )
+    return [row_of.get(name) for name in labelled]
 
 
 def _class_columns(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:
     if not columns:
         return None
     if len(columns) != len(classes):
-        raise ValueError(
-            f"`--count-columns` must name one column for each of {len(classes)} classes, got {len(columns)}."
-        )
+        rule = f"must name one column for each of {len(classes)} classes"
+        raise InputError("--count-columns", rule, value=len(columns))
     return dict(zip(classes, columns, strict=True))
 
 
-def _fetch(table: Any, labels: Any, item: str) -> Any:
-    """Return the predictions of labelled items as an Arrow table."""
+def _fetch(table: Any, labels: Any, item: str, unlabelled: str, n_labelled: int) -> tuple[Any, int]:
+    """Return the predictions of labelled items, and how many predictions were looked at.
+
+    The file is read once. Where every predicted item must have a label there can be no more rows
+    than labelled items: so many are read, and the rest only to tell what is wrong.
+    """
     import narwhals as nw
 
+    frame = nw.from_native(table).lazy()
+    if unlabelled == "error":
+        first = frame.head(n_labelled + 1).collect().to_arrow()
+        if first.num_rows <= n_labelled:
+            return first, first.num_rows
     labelled = nw.from_native(labels).lazy().select(item).unique()
-    return nw.from_native(table).lazy().join(labelled, on=item, how="semi").collect().to_arrow()
+    fetched = frame.join(labelled, on=item, how="semi").collect().to_arrow()
+    n_predicted = count_rows(table) if unlabelled == "error" else fetched.num_rows
+    return fetched, n_predicted
 
 
-def _places(predicted: list[Any], labelled: list[Any], unpredicted: str) -> list[int | None]:
-    """Return the row of each labelled item among the predictions."""
-    place = find_rows(predicted)
-    absent = [name for name in labelled if name not in place]
-    if absent and (unpredicted == "error" or len(absent) == len(labelled)):
-        raise ValueError(
-            f"PROBABILITIES must have a row for each labelled item, got none for {len(absent)} of {len(labelled)}, "
-            f"such as {absent[0]!r}. Add them, or leave such items out with --unpredicted drop."
-        )
-    return [place.get(name) for name in labelled]
-
-
-def _check_unlabelled(n_predicted: int, n_labelled: int, unlabelled: str) -> None:
+def _check_labelled(n_predicted: int, n_labelled: int) -> None:
+    """Refuse predicted items without a label."""
     n_bare = n_predicted - n_labelled
-    if n_bare and unlabelled == "error":
-        raise ValueError(
-            f"LABELS must have a label for each item of PROBABILITIES, got none for {n_bare} of {n_predicted}. "
-            "Add them, or leave such items out with --unlabelled drop."
+    if n_bare:
+        raise FileError(
+            "LABELS",
+            "must have a label for each item of PROBABILITIES",
+            value=f"none for {n_bare} of {n_predicted}",
+            remedy="Add them, or leave such items out with {0}.",
+            settings=[Setting("unlabelled", "drop")],
         )

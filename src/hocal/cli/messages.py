@@ -10,23 +10,74 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any, Self
 
-__all__ = ["Progress", "interrupted", "is_bad_input", "note", "one_line", "working"]
+from hocal._base.errors import InputError, Setting
+
+__all__ = [
+    "FileError",
+    "ProgressBar",
+    "interrupted",
+    "is_bad_input",
+    "note",
+    "one_line",
+    "working",
+]
 
 DELAY = 1.0  # seconds before a progress bar or a spinner appears
 
+# packages whose errors are about tables, memory or queries
 _ENGINES = ("_duckdb", "duckdb", "py4j", "pyspark")
-_OPTION = re.compile(
-    r'\b(missing|unknown|duplicates|unlabelled|unpredicted)="(\w+)"'
-)  # as Python writes it
-_PHRASES = {  # of the library, as the command line has to put them
-    "Exactly one of `label` and `count_columns`": "Exactly one of --label and --count-columns",
-    "add them to `classes`": "add them to --classes",
+# what the command line calls the tables of the Python interface
+_TABLES = {
+    "probabilities": "PROBABILITIES",
+    "counts": "LABELS",
+    "labels": "LABELS",
+    "table": "LABELS",
 }
-_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)\s*\nOriginal Line: (.*)")
-_CSV_FILE = re.compile(r"^\s*file = (.*)$", re.MULTILINE)
-_CSV_REASON = re.compile(
-    r"^(?:Expected Number|Error when|Value with|Invalid unicode|Maximum line).*$", re.MULTILINE
-)
+# the options that the command line has for arguments of the Python interface
+_OPTIONS = {
+    "alpha": "--alpha",
+    "annotator": "--annotator",
+    "cell": "--cell",
+    "cells": "--cell",
+    "classes": "--classes",
+    "confidence": "--confidence",
+    "count_columns": "--count-columns",
+    "data_home": "--data-home",
+    "duplicates": "--duplicates",
+    "engine": "--engine",
+    "entropy": "--entropy",
+    "epsilon": "--epsilon",
+    "item": "--item",
+    "k": "--k",
+    "label": "--label",
+    "method": "--method",
+    "missing": "--missing",
+    "n_bins": "--n-bins",
+    "n_cells": "--n-cells",
+    "n_classes": "--n-classes",
+    "n_items": "--n-items",
+    "n_resamples": "--n-resamples",
+    "n_simulations": "--n-simulations",
+    "n_slices": "--n-slices",
+    "panel_size": "--panel-size",
+    "probability_columns": "--probability-columns",
+    "random_state": "--random-state",
+    "time": "--time",
+    "title": "--title",
+    "unknown": "--unknown",
+    "unlabelled": "--unlabelled",
+    "unpredicted": "--unpredicted",
+    "width": "--width",
+}
+
+
+class FileError(InputError):
+    """A file that will not do; the argument is its path, shown without quotes."""
+
+    @property
+    def subject(self) -> str:
+        """The path as it was typed."""
+        return self.argument
 
 
 def interrupted(error: BaseException) -> bool:
@@ -35,25 +86,24 @@ def interrupted(error: BaseException) -> bool:
 
 
 def is_bad_input(error: BaseException) -> bool:
-    """Tell errors about what the user gave from mistakes in the code."""
-    missing_extra = isinstance(error, ImportError) and "pip install" in str(error)
-    return missing_extra or isinstance(error, (ValueError, OSError)) or _root(error) in _ENGINES
+    """Tell errors about what the user gave from mistakes in the code.
+
+    An ImportError of the import system names a module; one that says what to install does not.
+    """
+    missing_extra = isinstance(error, ImportError) and error.name is None
+    return missing_extra or isinstance(error, (ValueError, OSError)) or _package(error) in _ENGINES
 
 
 def one_line(error: BaseException) -> str:
     """Return the useful part of an error as one line."""
     text = str(error)
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, InputError):
+        text = error.render(argument=_subject(error), write=_as_option)
+    elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.strerror}: {error.filename}"
-    elif "duckdb" in _root(error):
-        text = _duckdb_line(text)
-    elif _root(error) in _ENGINES:
-        text = text.split("JVM stacktrace")[0].split("\n\tat ")[0]
-    elif text.startswith("No calibrator at "):
-        text += " Make one with `hocal fit`."
-    for python, options in _PHRASES.items():
-        text = text.replace(python, options)
-    return " ".join(_OPTION.sub(r"--\1 \2", text).split())
+    elif _package(error) in _ENGINES:
+        text = _engine_message(error)
+    return " ".join(text.split())
 
 
 def note(text: str) -> None:
@@ -61,25 +111,50 @@ def note(text: str) -> None:
     print(f"hocal: {text}", file=sys.stderr)
 
 
-def _root(error: BaseException) -> str:
+def _subject(error: InputError) -> str:
+    """Return what the command line calls the arguments that an error is about."""
+    if isinstance(error, FileError):
+        return error.subject
+    known = {name: f"`{option}`" for name, option in _OPTIONS.items()} | _TABLES
+    # errors of the command line itself name options
+    return " and ".join(known.get(name, f"`{name}`") for name in error.arguments)
+
+
+def _as_option(setting: Setting) -> str:
+    """Write a setting as it is typed in a shell."""
+    option = _OPTIONS.get(setting.argument, setting.argument)
+    return option if setting.value is None else f"{option} {setting.value}"
+
+
+def _package(error: BaseException) -> str:
     return type(error).__module__.partition(".")[0]
 
 
-def _duckdb_line(text: str) -> str:
-    """Keep file, line and reason of a CSV error, else the first paragraph without the kind of error."""
-    line, file, reason = (pattern.search(text) for pattern in (_CSV_LINE, _CSV_FILE, _CSV_REASON))
+def _engine_message(error: BaseException) -> str:
+    """Keep what helps of the message of DuckDB or Spark, which have no fields for it.
+
+    Of an error in CSV that is file, line and reason; else the first paragraph without the kind of
+    error.
+    """
+    text = str(error)
+    if "duckdb" not in _package(error):
+        return text.split("JVM stacktrace")[0].split("\n\tat ")[0]
+    line = re.search(r"CSV Error on Line: (\d+)\s*\nOriginal Line: (.*)", text)
+    file = re.search(r"^\s*file = (.*)$", text, re.MULTILINE)
+    reasons = r"^(?:Expected Number|Error when|Value with|Invalid unicode|Maximum line).*$"
+    reason = re.search(reasons, text, re.MULTILINE)
     if line and file:
         why = reason[0].rstrip(".") if reason else "cannot be read"
         return f"{file[1]}, line {line[1]}: {why}. The line is: {line[2]}"
-    text = re.split(r"\n\s*\n|\nPossible |\nLINE ", text)[0]
-    if text.startswith("Out of Memory Error"):
-        return f"{text}. Raise --memory-limit."
-    return re.sub(r"^[A-Z][A-Za-z ]+ Error: ", "", text)
+    paragraph = re.split(r"\n\s*\n|\nPossible |\nLINE ", text)[0]
+    if type(error).__name__ == "OutOfMemoryException":
+        return f"{paragraph}. Raise --memory-limit."
+    return re.sub(r"^[A-Z][A-Za-z ]+ Error: ", "", paragraph)
 
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], object]]:
-    """Show a spinner on a terminal while something takes long; give a function that changes its text."""
+    """Show a spinner on a terminal while something takes long; give what changes its text."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -96,7 +171,7 @@ def working(text: str) -> Iterator[Callable[[str], object]]:
         status.stop()
 
 
-class Progress:
+class ProgressBar:
     """A progress bar on a terminal, from the second on that the work takes; ``with`` ends it."""
 
     def __init__(self, *, in_bytes: bool = False) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hocal.cli.tables import Probabilities, Read, open_probabilities
+from hocal.cli.tables import Probabilities, ReadTable, open_probabilities
 
 if TYPE_CHECKING:
     from hocal import SnapshotCalibrator
 
-__all__ = ["Model", "load_model", "model_notes"]
+__all__ = ["Model", "load_calibrator", "load_model", "model_notes"]
 
 
 class Model(NamedTuple):
@@ -39,8 +39,15 @@ class Model(NamedTuple):
         """Say in words which predictions each cell holds, as reports do."""
         return self.calibrator.partition_.cell_names(self.classes)
 
-    def open(self, read: Read, path: str, *, names: Sequence[str] | None) -> Probabilities:
-        """Open a table of predictions for this model."""
+    def open(
+        self,
+        read: ReadTable,
+        path: str,
+        *,
+        names: Sequence[str] | None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Probabilities:
+        """Open a table of predictions for this model; `extra` as in `open_probabilities`."""
         return open_probabilities(
             read,
             path,
@@ -48,6 +55,7 @@ class Model(NamedTuple):
             columns=self.probability_columns,
             n_classes=len(self.classes),
             cell=self.cell,
+            extra=extra,
             names=names,
         )
 
@@ -64,15 +72,23 @@ def model_notes(
     return notes if cell is None else {**notes, "cell": cell}
 
 
-def load_model(path: Path) -> Model:
-    """Load a calibrator and its notes; those that `hocal.save` wrote without notes have numbered classes."""
+def load_calibrator(path: Path) -> SnapshotCalibrator:
+    """Load the calibrator of a model file, and say how to make one where there is none."""
     import hocal
+
+    try:
+        return hocal.load(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} Make one with `hocal fit`.") from error
+
+
+def load_model(path: Path) -> Model:
+    """Load a calibrator and its notes; one that was saved without notes has numbered classes."""
     from hocal.calibration.persistence import read_notes
 
-    calibrator = hocal.load(path)
+    calibrator = load_calibrator(path)
     notes = read_notes(path)
-    classes = json.loads(notes.get("classes", "null")) or list(
-        map(str, range(calibrator.statistics_.n_classes))
-    )
+    numbered = [str(number) for number in range(calibrator.statistics_.n_classes)]
+    classes = json.loads(notes.get("classes", "null")) or numbered
     columns = json.loads(notes.get("probability_columns", "null"))
     return Model(calibrator, classes, notes.get("item", "item"), columns, notes.get("cell"))

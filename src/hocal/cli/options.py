@@ -9,19 +9,23 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from hocal._base.errors import InputError
+
 _FILES = "CSV, TSV (.gz too) or Parquet; a pattern such as 'part-*.parquet' names many files."
 _LIST = "A,B,..."  # or JSON, for names with commas or quotes
 
 
-def split_list(text: str | None) -> list[str] | None:
-    """Return the entries of a list given as `a,b,"c, d"` or as JSON."""
+def split_list(text: str | None, option: str) -> list[str] | None:
+    """Return the entries of an option that is a list, given as `a,b,"c, d"` or as JSON."""
     if text is None:
         return None
-    parse = _parse_json if text.lstrip().startswith("[") else _parse_csv
-    entries = parse(text)
+    entries = _parse_json(text, option) if text.lstrip().startswith("[") else _parse_csv(text)
     if not entries:
-        raise ValueError(
-            f"A list must have at least one entry, got {text!r}. Leave the option out instead."
+        raise InputError(
+            option,
+            "must be a list with at least one entry",
+            value=repr(text),
+            remedy="Leave the option out instead.",
         )
     return entries
 
@@ -30,13 +34,13 @@ def _parse_csv(text: str) -> list[str]:
     return next(csv.reader([text], skipinitialspace=True), [])
 
 
-def _parse_json(text: str) -> list[str]:
+def _parse_json(text: str, option: str) -> list[str]:
     try:
         return [str(entry) for entry in json.loads(text)]
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"A list must be separated by commas or be JSON, got {text}: {error}."
-        ) from error
+        found = f"{text}: {error}"
+        rule = "must be a list separated by commas, or JSON"
+        raise InputError(option, rule, value=found) from error
 
 
 def _text(help_: str, *names: str, metavar: str | None = None) -> Any:
@@ -44,9 +48,8 @@ def _text(help_: str, *names: str, metavar: str | None = None) -> Any:
 
 
 def _flag(help_: str, name: str) -> Any:
-    return typer.Option(
-        name, help=help_, metavar=""
-    )  # else the help shows a type, as if a value were to follow
+    # without a metavar the help shows a type, as if a value were to follow
+    return typer.Option(name, help=help_, metavar="")
 
 
 LabelsFile: TypeAlias = Annotated[
@@ -54,13 +57,15 @@ LabelsFile: TypeAlias = Annotated[
 ]
 ProbabilitiesFile: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="PROBABILITIES", help=f"Table of predictions, a row an item. {_FILES}"),
+    typer.Argument(
+        metavar="PROBABILITIES", help=f"Table of predictions, one row per item. {_FILES}"
+    ),
 ]
 ModelFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by `hocal fit`.")
 ]
 Output: TypeAlias = Annotated[Path, _text("File to write.", "--output", "-o")]
-Force: TypeAlias = Annotated[bool, _flag("Replace the output if it is there.", "--force")]
+Force: TypeAlias = Annotated[bool, _flag("Replace the output if it exists.", "--force")]
 AsJson: TypeAlias = Annotated[bool, _flag("Print JSON for machines instead of a table.", "--json")]
 
 Item: TypeAlias = Annotated[str, _text("Column that tells the items apart.", "--item")]
@@ -74,7 +79,7 @@ Annotator: TypeAlias = Annotated[
 CountColumns: TypeAlias = Annotated[
     str | None,
     _text(
-        "Columns with the number of labels of each class, a row an item, instead of --label.",
+        "Columns with the number of labels of each class, one row per item, instead of --label.",
         "--count-columns",
         metavar=_LIST,
     ),

@@ -13,6 +13,7 @@ import typer
 
 from hocal._base.files import whole_file
 from hocal.cli.files import SEPARATORS, table_kind
+from hocal.cli.messages import FileError
 
 if TYPE_CHECKING:
     from hocal.report import Report
@@ -22,7 +23,7 @@ __all__ = ["open_writer", "output_file", "print_json", "print_table", "report_fi
 
 @contextmanager
 def output_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give a temporary file that becomes the output when all went well; an output that is there is kept."""
+    """Give a temporary file that becomes the output when all went well; an existing one is kept."""
     _refuse_existing(path, force)
     with whole_file(path) as temporary:
         yield temporary
@@ -31,7 +32,7 @@ def output_file(path: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report], object]]:
-    """Give a function that writes a report, if at all; an ending or a place that will not do is refused at once."""
+    """Give a function that writes a report, if any; what cannot be written is refused at once."""
     from hocal.report.report import format_of
 
     if path is None:
@@ -44,7 +45,7 @@ def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report]
 
 @contextmanager
 def open_writer(path: Path, name: str, schema: Any) -> Iterator[Any]:
-    """Open a file for Arrow tables, of the kind that the ending of `name` says; ``write_table`` adds rows."""
+    """Open a file for Arrow tables, of the kind that `name` ends with, to write rows to."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
@@ -54,11 +55,9 @@ def open_writer(path: Path, name: str, schema: Any) -> Iterator[Any]:
             yield writer
         return
     options = csv.WriteOptions(delimiter=SEPARATORS[kind])
-    sink = (
-        pa.CompressedOutputStream(str(path), "gzip")
-        if name.endswith(".gz")
-        else pa.OSFile(str(path), "wb")
-    )
+    compressed = name.endswith(".gz")
+    target = str(path)
+    sink = pa.CompressedOutputStream(target, "gzip") if compressed else pa.OSFile(target, "wb")
     with sink, csv.CSVWriter(sink, schema, write_options=options) as writer:
         yield writer
 
@@ -84,11 +83,10 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
 
 def _refuse_existing(path: Path, force: bool) -> None:
     if path.is_dir():
-        raise ValueError(f"{path} must be a file, got a folder.")
+        raise FileError(str(path), "must be a file", value="a folder")
     if path.exists() and not force:
-        raise ValueError(
-            f"{path} is there already. Choose another output, or replace it with --force."
-        )
+        remedy = "Choose another output, or replace it with --force."
+        raise FileError(str(path), "already exists", remedy=remedy)
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.messages import working
+from hocal.cli.models import load_calibrator
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_table
 
@@ -19,14 +21,14 @@ if TYPE_CHECKING:
 WORDS = {  # what people read instead of the keys for machines
     "n_items": "items in a cell",
     "n_labels": "labels in a cell",
-    "k": "labels an item",
+    "k": "labels per item",
     "width": "width of the aleatoric interval",
 }
 
 
 def plan(
     k: Annotated[
-        str, typer.Option("--k", help="Labels an item; with --budget also several, as in 2,3,5.")
+        str, typer.Option("--k", help="Labels per item; with --budget also several, as in 2,3,5.")
     ],
     width: Annotated[
         float | None, typer.Option(help="Wanted width of a cell's aleatoric interval.")
@@ -55,15 +57,14 @@ def plan(
     random_state: options.RandomState = 0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Plan a study: items for a --width or --epsilon, width of --n-items, or the best k for a --budget.
+    """Plan a study: items for a --width or --epsilon, width of --n-items, or k for a --budget.
 
     Example: hocal plan --k 5 --width 0.3 --n-classes 2
     """
-    import hocal
-
-    if sum(value is not None for value in (width, epsilon, n_items, budget)) != 1:
-        raise ValueError("Exactly one of --width, --epsilon, --n-items and --budget must be given.")
-    calibrator = None if model is None else hocal.load(model)
+    if sum(goal is not None for goal in (width, epsilon, n_items, budget)) != 1:
+        rule = "must be given, or else exactly one of --epsilon, --n-items and --budget"
+        raise InputError("--width", rule)
+    calibrator = None if model is None else load_calibrator(model)
     with working("Planning"):
         if budget is not None:
             choices = {
@@ -74,9 +75,8 @@ def plan(
             result = _split_budget(calibrator, budget, _sizes(k), choices)
         else:
             if n_classes is None and calibrator is None:
-                raise ValueError(
-                    "`--n-classes` or `--model` must be given, to know what is planned for."
-                )
+                rule = "must be given, or --model, to know what is planned for"
+                raise InputError("--n-classes", rule)
             study = {"n_classes": n_classes, "mixture": _mixture(calibrator, cell)}
             common = {"k": _one_size(k), "confidence": confidence, "entropy": entropy}
             result = _plan_cell(n_items, {"width": width, "epsilon": epsilon}, common, study)
@@ -95,7 +95,7 @@ def _split_budget(
     import hocal
 
     if calibrator is None:
-        raise ValueError("`--budget` needs --model, a pilot study to simulate.")
+        raise InputError("--budget", "must come with --model, a pilot study to simulate")
     found = hocal.plan_budget(calibrator, budget, k=k, **choices)
     return {
         "budget": budget,
@@ -128,7 +128,8 @@ def _show(result: Mapping[str, Any]) -> None:
     best = result["best"]
     rows = {
         f"k = {row['k']}{' *' * (row == best)}": (
-            f"{row['n_items']} items, aleatoric error {row['error']:.4f} +- {row['standard_error']:.4f}"
+            f"{row['n_items']} items, "
+            f"aleatoric error {row['error']:.4f} +- {row['standard_error']:.4f}"
         )
         for row in result["splits"]
     }
@@ -141,34 +142,35 @@ def _note_vacuous(result: Mapping[str, Any], n_classes: Any) -> None:
 
     if result["width"] >= get_entropy(result["entropy"]).maximum(n_classes) * (1 - 1e-9):
         typer.echo(
-            "That is the range of all values, so the interval says nothing. Plan for more items or labels."
+            "That is the range of all values, so the interval says nothing. "
+            "Plan for more items or labels."
         )
 
 
 def _sizes(k: str) -> list[int]:
     try:
-        return [int(size) for size in split_list(k) or []]
+        return [int(size) for size in split_list(k, "--k") or []]
     except ValueError as error:
-        raise ValueError(f"`--k` must be whole numbers such as 5 or 2,3,5, got {k!r}.") from error
+        raise InputError(
+            "--k", "must be whole numbers such as 5 or 2,3,5", value=repr(k)
+        ) from error
 
 
 def _one_size(k: str) -> int:
     sizes = _sizes(k)
     if len(sizes) != 1:
-        raise ValueError(f"`--k` must be one number unless for --budget, got {k!r}.")
+        raise InputError("--k", "must be one number unless for --budget", value=repr(k))
     return sizes[0]
 
 
 def _mixture(calibrator: SnapshotCalibrator | None, cell: int | None) -> Mixtures | None:
     if calibrator is None:
         if cell is not None:
-            raise ValueError(
-                f"`--model` must be given with --cell, which is one of its cells, got {cell}."
-            )
+            rule = "must be given with --cell, which is one of its cells"
+            raise InputError("--model", rule, value=cell)
         return None
     n_cells = calibrator.statistics_.n_cells
     if cell is None or not 0 <= cell < n_cells:
-        raise ValueError(
-            f"`--cell` must choose a cell of the model, from 0 to {n_cells - 1}, got {cell}."
-        )
+        rule = f"must choose a cell of the model, from 0 to {n_cells - 1}"
+        raise InputError("--cell", rule, value=str(cell))
     return calibrator.cell_mixtures_[[cell]]

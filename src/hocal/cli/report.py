@@ -9,27 +9,34 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hocal._base.typing import Array, IntArray
+from hocal._base.errors import InputError
 from hocal.cli import options
-from hocal.cli.items import LabelOptions, find_rows, label_options, read_items
+from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import report_file
-from hocal.cli.tables import Probabilities, open_engine, same_items
+from hocal.cli.tables import Probabilities, extra_column, open_engine
 
 if TYPE_CHECKING:
-    pass
+    from hocal._base.typing import Array, IntArray
+
+# options that name columns of PROBABILITIES to show, and what `summarise` calls their content
+MEDIA = {"images": "images", "text": "texts"}
 
 
 class Predicted(NamedTuple):
-    """All items with their predictions, in the sorted order of the items; the names are those of `summarise`."""
+    """All items with their predictions, in sorted order; the names are those of `summarise`."""
 
     items: list[Any]
     probabilities: Array
     cells: IntArray | None
     images: list[Any] | None
     texts: list[Any] | None
+
+    def place(self, row: int) -> str:
+        """Say in words where a row of the arrays is."""
+        return f"for item {self.items[row]!r}"
 
 
 def report(
@@ -70,7 +77,7 @@ def report(
     planning: Annotated[
         bool,
         typer.Option(
-            help="Foretell what more labels would bring, which takes seconds.", metavar=""
+            help="Forecast what more labels would bring, which takes seconds.", metavar=""
         ),
     ] = True,
     random_state: options.RandomState = 0,
@@ -87,7 +94,7 @@ def report(
         bool, typer.Option("--markdown", help="Print a short report as Markdown.", metavar="")
     ] = False,
 ) -> None:
-    """Write a page: what the uncertainty is made of, whether to trust the numbers, and where to act.
+    """Write a page: what the uncertainty is made of, whether to trust it, and where to act.
 
     The page needs no network. With --labels it says how well the model is calibrated; items without
     labels are reported all the same. Pictures and texts are shown for the items that stand out.
@@ -99,31 +106,39 @@ def report(
 
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": "drop", "unpredicted": unpredicted}
-    given = label_options(
+    label_choices = label_options(
         label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
     )
-    _check_options(output, labels, given, as_json=as_json, as_markdown=as_markdown)
+    _check_options(output, labels, label_choices, as_json=as_json, as_markdown=as_markdown)
     loaded = load_model(model).called(
-        item=item, probability_columns=split_list(probability_columns), cell=cell
+        item=item,
+        probability_columns=split_list(probability_columns, "--probability-columns"),
+        cell=cell,
     )
+    media = {option: column for option, column in (("images", images), ("text", text)) if column}
     asked: dict[str, Any] = {"title": title, "confidence": confidence, "k": k, "planning": planning}
     asked |= {"check": _read_check(check), "classes": loaded.classes, "random_state": random_state}
     with report_file(output, force=force) as write:
         with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-            predictions = loaded.open(read, probabilities, names=split_list(probability_names))
-            held = None
+            predictions = loaded.open(
+                read,
+                probabilities,
+                names=split_list(probability_names, "--probability-names"),
+                extra=media,
+            )
+            label_table = None
             if labels is not None:
-                held, predictions = given.open(read, labels, predictions, item=loaded.item)
-            whole = read(probabilities, split_list(probability_names), ())
-            shown = _read_all(
-                predictions, loaded, whole, {"images": images, "text": text}, image_folder
-            )
+                label_table, predictions = label_choices.open(
+                    read, labels, predictions, item=loaded.item
+                )
+            shown = _read_all(predictions, loaded, media, image_folder)
             row_of = find_rows(shown.items)
-            counts = (
-                None if held is None else _read_counts(held, predictions, given, loaded, row_of)
-            )
-        with working("Summarising"), predictions.explained(shown.items):
-            made = Report(summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked))
+            counts = None
+            if label_table is not None:
+                counts = _read_counts(label_table, label_choices, loaded, row_of)
+        with working("Summarising"), predictions.explained(shown.place):
+            summary = summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked)
+        made = Report(summary)
         write(made)
     if as_json:
         typer.echo(made.json())
@@ -136,102 +151,65 @@ def report(
 def _check_options(
     output: Path | None,
     labels: str | None,
-    given: LabelOptions,
+    label_choices: LabelOptions,
     *,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
     """Refuse options that would do nothing, or would hide each other."""
     if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
-        raise ValueError("`--output` must be given, or one of --json and --markdown to print.")
-    if labels is None and (given.label or given.count_columns):
-        raise ValueError(
-            "`--labels` must be given with --label or --count-columns, which name its columns."
-        )
+        raise InputError("--output", "must be given, or one of --json and --markdown to print")
+    if labels is None and (label_choices.label or label_choices.count_columns):
+        rule = "must be given with --label or --count-columns, which name its columns"
+        raise InputError("--labels", rule)
 
 
 def _read_check(path: Path | None) -> Any:
     try:
         return None if path is None else json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # no JSON, or no text at all
-        raise ValueError(
-            f"`--check` must be a file that `hocal check --json` printed, got {path}: {error}."
-        ) from error
+        rule = "must be a file that `hocal check --json` printed"
+        raise InputError("--check", rule, value=f"{path}: {error}") from error
 
 
 def _read_all(
-    predictions: Probabilities,
-    model: Model,
-    whole: Any,
-    media: Mapping[str, str | None],
-    folder: Path,
+    predictions: Probabilities, model: Model, media: Mapping[str, str], folder: Path
 ) -> Predicted:
-    """Return every predicted item, with its picture and its text where columns of the whole table are named."""
+    """Return every predicted item, with its picture and its text where columns hold them."""
     import narwhals as nw
     import numpy as np
 
-    table = nw.from_native(predictions.table).lazy()
-    wanted = {option: column for option, column in media.items() if column is not None}
-    if wanted:
-        whole, _ = same_items(whole, predictions, model.item)
-        table = table.join(
-            _pick(nw.from_native(whole).lazy(), model.item, wanted), on=model.item, how="left"
-        )
-    rows = table.sort(model.item).collect().to_arrow()
-    found = {
-        option: rows[f"hocal {option}"].to_pylist() if option in wanted else None
-        for option in media
-    }
+    rows = nw.from_native(predictions.table).lazy().sort(model.item).collect().to_arrow()
+    shown = {MEDIA[option]: rows[extra_column(option)].to_pylist() for option in media}
+    images = shown.get("images")
     return Predicted(
         items=rows[model.item].to_pylist(),
         probabilities=np.column_stack([rows[name].to_numpy() for name in predictions.columns]),
         cells=None if model.cell is None else rows[model.cell].to_numpy(),
-        images=None
-        if found["images"] is None
-        else [_picture(entry, folder) for entry in found["images"]],
-        texts=found["text"],
-    )
-
-
-def _pick(table: Any, item: str, wanted: Mapping[str, str]) -> Any:
-    """Return the columns that options name, under names that no column of predictions has."""
-    import narwhals as nw
-
-    there = table.collect_schema().names()
-    for option, column in wanted.items():
-        if column not in there:
-            raise ValueError(
-                f"`--{option}` must name a column of PROBABILITIES, got {column!r}. It has {', '.join(there)}."
-            )
-    return table.select(
-        item, *(nw.col(column).alias(f"hocal {option}") for option, column in wanted.items())
+        images=None if images is None else [_picture(entry, folder) for entry in images],
+        texts=shown.get("texts"),
     )
 
 
 def _picture(entry: Any, folder: Path) -> Any:
-    """Return the bytes or the path of a picture; data sets on the Hugging Face hub keep both in a struct."""
+    """Return the bytes or the path of a picture; Hugging Face has a struct of both."""
     if isinstance(entry, dict):
         entry = entry.get("bytes") or entry.get("path")
     return folder / entry if isinstance(entry, str) else entry
 
 
 def _read_counts(
-    labels: Any,
-    predictions: Probabilities,
-    given: LabelOptions,
-    model: Model,
-    row_of: Mapping[Any, int],
+    labels: Any, label_choices: LabelOptions, model: Model, row_of: Mapping[Any, int]
 ) -> Any:
     """Return the counts of all items, dense or sparse, with nothing for those without labels."""
     import numpy as np
     from scipy import sparse
 
-    held = read_items(
-        labels, predictions, given, item=model.item, classes=model.classes, cell=model.cell
-    )
-    rows = [row_of[name] for name in held.items.tolist()]
-    n_held = len(held.items)
-    spread = sparse.csr_array(
-        (np.ones(n_held, np.int64), (rows, np.arange(n_held))), shape=(len(row_of), n_held)
-    )
-    return spread @ held.counts
+    counted = count_items(labels, label_choices, item=model.item, classes=model.classes)
+    places = find_items(counted.items.tolist(), row_of, label_choices.rules["unpredicted"])
+    rows = [place for place in places if place is not None]
+    kept = np.array([place is not None for place in places])
+    ones = np.ones(len(rows), np.int64)
+    shape = (len(row_of), len(rows))
+    spread = sparse.csr_array((ones, (rows, np.arange(len(rows)))), shape=shape)
+    return spread @ counted.counts[kept]

@@ -1,91 +1,100 @@
-"""Tables in: CSV and Parquet files as tables of an engine, their columns checked and given types by their role."""
+"""Tables in: CSV and Parquet files as tables of an engine, their columns checked and typed."""
 
 from __future__ import annotations
 
-import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from glob import escape
 from typing import Any, NamedTuple, TypeAlias
 
+from hocal._base.errors import InputError
 from hocal.cli.files import SEPARATORS, expand, read_header, table_kind
+from hocal.cli.messages import FileError
 
 __all__ = [
     "Probabilities",
-    "Read",
+    "ReadTable",
     "count_rows",
+    "extra_column",
     "open_engine",
     "open_labels",
     "open_probabilities",
     "same_items",
 ]
 
-Read: TypeAlias = "Callable[[str, Sequence[str] | None, Sequence[str]], Any]"
-"""Reads files as a table: their path, names of the columns for CSV without a header, and which hold numbers.
+ReadTable: TypeAlias = "Callable[[str, Sequence[str] | None, Sequence[str]], Any]"
+"""Reads files as a table: path, names of columns for CSV without a header, and the numeric ones.
 
 All other columns of CSV files are text, so that an item 007 stays 007.
 """
 
 
-_REMEDIES = {
-    "must sum to 1": "Write more digits, or divide each row by its sum before writing the file.",
-    "must be non-negative": "Apply softmax if they are logits.",
-}
+# of a column of CSV in DuckDB, by whether it holds numbers
+_TYPES = {True: "DOUBLE", False: "VARCHAR"}
 
 
 class Probabilities(NamedTuple):
-    """A table of predictions with a column a class."""
+    """A table of predictions with one column per class."""
 
-    #: native table with the item, one column of numbers a class, and the cell where asked for
+    #: native table with the item, one column of numbers per class, and what else was asked for
     table: Any
     columns: list[str]  #: the columns of the classes
-    given: list[str]  #: the columns as they are called in the file; one for a column of lists
+    file_columns: list[str]  #: the same as the file calls them; one for a column of lists
 
     @property
     def classes(self) -> list[str]:
         """Names of the classes where none are declared."""
-        return self.columns if len(self.given) > 1 else [str(j) for j in range(len(self.columns))]
+        if len(self.file_columns) > 1:
+            return self.columns
+        return [str(j) for j in range(len(self.columns))]
 
     @contextmanager
-    def explained(self, items: Sequence[Any] | None = None) -> Iterator[None]:
+    def explained(self, place: Callable[[int], str] | None = None) -> Iterator[None]:
         """Say in an error about probabilities which columns were taken for them, and what to do.
 
-        `items` names the rows of arrays that are not in the order of the file.
+        `place` says in words where a row is, for arrays that are not in the order of the file.
         """
         try:
             yield
-        except ValueError as error:
-            text = str(error)
-            remedy = next(
-                (said for rule, said in _REMEDIES.items() if f"`probabilities` {rule}" in text),
-                None,
-            )
-            if remedy is None:
-                raise
-            if items is not None:
-                text = re.sub(
-                    r"in row (\d+)", lambda row: f"for item {str(items[int(row[1])])!r}", text
-                )
-            text = text.removesuffix(" Normalise it first.")
-            raise ValueError(f"{text} {remedy} {_taken(self.given)}") from error
+        except InputError as error:
+            where = error.where
+            if place is not None and error.row is not None:
+                where = place(error.row)
+            advice = _advice(error)
+            if advice is None:
+                raise error.replace(where=where) from error
+            remedy = f"{advice} {_taken(self.file_columns)}"
+            raise error.replace(where=where, remedy=remedy, settings=()) from error
+
+
+def _advice(error: InputError) -> str | None:
+    """Return what to do about probabilities in a file that are none."""
+    from hocal._base.validation import NON_NEGATIVE, SUM_TO_ONE
+
+    advice = {
+        SUM_TO_ONE: "Write more digits, or divide each row by its sum before writing the file.",
+        NON_NEGATIVE: "Apply softmax if they are logits.",
+    }
+    return advice.get(error.rule) if error.argument == "probabilities" else None
 
 
 @contextmanager
 def open_engine(
     engine: str, *, memory_limit: str = "2GB", spark_master: str | None = None
-) -> Iterator[Read]:
+) -> Iterator[ReadTable]:
     """Open DuckDB or Spark and hand out a function that reads files with it."""
-    if engine not in ("duckdb", "spark"):
-        raise ValueError(f"`engine` must be 'duckdb' or 'spark', got {engine!r}.")
+    from hocal._base.validation import check_choice
+
+    check_choice(engine, "engine", ("duckdb", "spark"))
     with _open_spark(spark_master) if engine == "spark" else _open_duckdb(memory_limit) as read:
         yield read
 
 
 def open_labels(
-    read: Read,
+    read: ReadTable,
     path: str,
     *,
     item: str,
@@ -100,64 +109,82 @@ def open_labels(
 
     frame = nw.from_native(read(path, names, count_columns)).lazy()
     others = [column for column in (annotator, time) if column is not None]
-    _check_columns(frame, [item, *label, *count_columns, *others], path, item)
-    if time is not None and _begins_with_number(
-        frame, time
-    ):  # text, else, in which dates are recognised
+    wanted = [item, *label, *count_columns, *others]
+    _check_columns(list(frame.collect_schema()), wanted, path, item)
+    if time is not None and _begins_with_number(frame, time):
+        # else it stays text, in which dates are recognised
         frame = nw.from_native(read(path, names, [*count_columns, time])).lazy()
-    texts = [
-        nw.col(column).cast(nw.String) for column in label
-    ]  # classes are written as text on a command line
+    # classes are written as text on a command line
+    texts = [nw.col(column).cast(nw.String) for column in label]
     numbers = [nw.col(column).cast(nw.Float64) for column in count_columns]
     return frame.select(item, *texts, *numbers, *others).to_native()
 
 
 def open_probabilities(
-    read: Read,
+    read: ReadTable,
     path: str,
     *,
     item: str,
     columns: Sequence[str] | None = None,
     n_classes: int | None = None,
     cell: str | None = None,
+    extra: Mapping[str, str] | None = None,
     names: Sequence[str] | None = None,
 ) -> Probabilities:
-    """Return a table of predictions; one column is taken for a column of lists, which becomes one a class."""
+    """Return a table of predictions; a lone column is taken for lists, which become one per class.
+
+    `extra` names columns by the options that asked for them; they come along as `extra_column`.
+    """
     import narwhals as nw
 
+    wanted = extra or {}
     frame = nw.from_native(read(path, names, [])).lazy()
-    kept = [item] if cell is None else [item, cell]
-    given = (
-        [x for x in frame.collect_schema() if x not in kept] if columns is None else list(columns)
-    )
-    _check_columns(frame, [*kept, *given], path, item)
-    if not given:
-        raise ValueError(
-            f"{path} must have columns of probabilities besides {', '.join(map(repr, kept))}."
-        )
-    cells = [] if cell is None else [nw.col(cell).cast(nw.Float64)]
-    if len(given) > 1:
-        _check_numbers(frame, given, path)
-        frame = nw.from_native(read(path, names, given)).lazy()  # now that their names are known
-        numbers = [nw.col(column).cast(nw.Float64) for column in given]
-        return Probabilities(frame.select(item, *numbers, *cells).to_native(), given, given)
-    if not isinstance(frame.collect_schema()[given[0]], (nw.List, nw.Array, nw.String)):
-        raise ValueError(
-            f"Column {given[0]!r} of {path} must hold lists. Name the columns of all classes otherwise."
-        )
-    lists = frame.select(item, nw.col(given[0]).cast(nw.List(nw.Float64)), *cells)
-    size = _first_length(lists, given[0], n_classes)
-    values = nw.col(given[0])
+    present = list(frame.collect_schema())
+    _check_extra(present, wanted)
+    keys = [item] if cell is None else [item, cell]
+    others = {*keys, *wanted.values()}
+    chosen = [x for x in present if x not in others] if columns is None else list(columns)
+    _check_columns(present, [*keys, *chosen], path, item)
+    if not chosen:
+        listed = ", ".join(map(repr, keys))
+        raise FileError(path, f"must have columns of probabilities besides {listed}")
+    kept = [nw.col(column).alias(extra_column(option)) for option, column in wanted.items()]
+    if cell is not None:
+        kept.append(nw.col(cell).cast(nw.Float64))
+    if len(chosen) == 1:
+        return _open_lists(frame, path, item, chosen[0], n_classes, kept)
+    _check_numbers(frame, chosen, path)
+    frame = nw.from_native(read(path, names, chosen)).lazy()  # now that their names are known
+    numbers = [nw.col(column).cast(nw.Float64) for column in chosen]
+    return Probabilities(frame.select(item, *numbers, *kept).to_native(), chosen, chosen)
+
+
+def extra_column(option: str) -> str:
+    """Return the name of a column that an option asked for, which no column of a file has."""
+    return f"hocal {option}"
+
+
+def _open_lists(
+    frame: Any, path: str, item: str, column: str, n_classes: int | None, kept: list[Any]
+) -> Probabilities:
+    """Return predictions of a column of lists, with one column per class."""
+    import narwhals as nw
+
+    if not isinstance(frame.collect_schema()[column], (nw.List, nw.Array, nw.String)):
+        remedy = "Name the columns of all classes otherwise."
+        raise FileError(path, "must hold lists", column=column, remedy=remedy)
+    lists = frame.select(item, nw.col(column).cast(nw.List(nw.Float64)), *kept)
+    size = _first_length(lists, path, column, n_classes)
+    values = nw.col(column)
     fits = values.list.len() == size  # a list of another length becomes gaps, which are refused
-    expanded = [f"{given[0]}_{j}" for j in range(size)]
-    numbers = [
-        nw.when(fits).then(values.list.get(j)).alias(name) for j, name in enumerate(expanded)
-    ]
-    return Probabilities(lists.select(item, *numbers, *kept[1:]).to_native(), expanded, given)
+    names = [f"{column}_{j}" for j in range(size)]
+    numbers = [nw.when(fits).then(values.list.get(j)).alias(name) for j, name in enumerate(names)]
+    others = [name for name in lists.collect_schema().names() if name not in (item, column)]
+    return Probabilities(lists.select(item, *numbers, *others).to_native(), names, [column])
 
 
 def same_items(table: Any, predictions: Probabilities, item: str) -> tuple[Any, Probabilities]:
-    """Return a table and predictions with items as text where one of them, read from CSV, has no other type."""
+    """Return a table and predictions whose items are text in both where they are in one of them."""
     import narwhals as nw
 
     frames = [nw.from_native(native).lazy() for native in (table, predictions.table)]
@@ -176,44 +203,66 @@ def count_rows(table: Any) -> int:
     return int(nw.from_native(table).lazy().select(nw.len().alias("n")).collect()["n"][0])
 
 
-def _check_columns(frame: Any, wanted: Sequence[str], path: str, item: str) -> None:
-    there = list(frame.collect_schema())
+def _check_columns(present: Sequence[str], wanted: Sequence[str], path: str, item: str) -> None:
+    """Refuse a table without the wanted columns, and a column with two roles."""
     for column in wanted:
-        if column not in there:
-            found = ", ".join(map(repr, there))
-            raise ValueError(
-                f"{path} must have a column {column!r}, got {found}.{_remedy(there, column, item)}"
+        if column not in present:
+            raise FileError(
+                path,
+                f"must have a column {column!r}",
+                value=", ".join(map(repr, present)),
+                remedy=_column_remedy(present, column, item),
             )
     repeated = [column for column in wanted if wanted.count(column) > 1]
     if repeated:
-        raise ValueError(f"Column {repeated[0]!r} of {path} must have one role only.")
+        raise FileError(path, "must have one role only", column=repeated[0])
 
 
-def _remedy(there: Sequence[str], column: str, item: str) -> str:
+def _column_remedy(present: Sequence[str], column: str, item: str) -> str:
     """Return what to do about a table without a column."""
-    if len(there) == 1 and ";" in there[0]:
-        return " It is separated by semicolons: write it with commas, or with tabs as .tsv."
+    if len(present) == 1 and ";" in present[0]:
+        return "It is separated by semicolons: write it with commas, or with tabs as .tsv."
     if column == item:
-        return " The column of the items must have the same name in both tables: rename it in one of them."
+        return (
+            "The column of the items must have the same name in both tables: "
+            "rename it in one of them."
+        )
     return ""
 
 
+def _check_extra(present: Sequence[str], wanted: Mapping[str, str]) -> None:
+    """Refuse options that name a column which is not there."""
+    for option, column in wanted.items():
+        if column not in present:
+            raise InputError(
+                f"--{option}",
+                "must name a column of PROBABILITIES",
+                value=repr(column),
+                remedy=f"It has {', '.join(present)}.",
+            )
+
+
 def _check_numbers(frame: Any, columns: Sequence[str], path: str) -> None:
-    """Refuse columns of text among the probabilities, as far as the first row tells; CSV is all text until cast."""
-    for column, values in frame.select(*columns).head(1).collect().to_dict(as_series=False).items():
+    """Refuse text among probabilities, as far as the first row tells; CSV is text until cast."""
+    first = frame.select(*columns).head(1).collect().to_dict(as_series=False)
+    for column, values in first.items():
         try:
             [float(value) for value in values if value is not None]
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Column {column!r} of {path} must hold probabilities, got {values[0]!r}. {_taken(columns)}"
+            raise FileError(
+                path,
+                "must hold probabilities",
+                column=column,
+                value=repr(values[0]),
+                remedy=_taken(columns),
             ) from error
 
 
 def _taken(columns: Sequence[str]) -> str:
     """Say which columns are taken for probabilities, and how to name others."""
     return (
-        f"Columns taken as probabilities: {', '.join(columns)}. If one of them is something else, name those that "
-        "are with --probability-columns."
+        f"Columns taken as probabilities: {', '.join(columns)}. "
+        "If one of them is something else, name those that are with --probability-columns."
     )
 
 
@@ -225,54 +274,52 @@ def _begins_with_number(frame: Any, column: str) -> bool:
         return False
 
 
-def _first_length(frame: Any, column: str, n_classes: int | None) -> int:
-    """Return the length of the first list, which must have a probability for each class; without rows, any will do."""
+def _first_length(frame: Any, path: str, column: str, n_classes: int | None) -> int:
+    """Return the length of the first list, one entry per class; without rows, any will do."""
     import narwhals as nw
 
     first = frame.select(nw.col(column).list.len().alias("n")).head(1).collect()["n"].to_list()
     found = first[0] if first else n_classes
     if found is None or found < 2 or n_classes not in (None, found):
         wanted = "at least two" if n_classes is None else n_classes
-        raise ValueError(
-            f"Column {column!r} must hold lists of {wanted} probabilities, one for each class, got {found or 'none'}."
-        )
+        rule = f"must hold lists of {wanted} probabilities, one for each class"
+        raise FileError(path, rule, column=column, value=found or "none")
     return int(found)
 
 
 @contextmanager
-def _open_duckdb(memory_limit: str) -> Iterator[Read]:
+def _open_duckdb(memory_limit: str) -> Iterator[ReadTable]:
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="hocal-") as folder, duckdb.connect() as connection:
         connection.execute(f"SET memory_limit = {_quote(memory_limit)}")
-        connection.execute(
-            f"SET temp_directory = {_quote(folder)}"
-        )  # by default the working directory
+        # else it spills into the working directory
+        connection.execute(f"SET temp_directory = {_quote(folder)}")
         connection.execute("SET enable_progress_bar = false")
+        yield partial(_read_with_duckdb, connection)
 
-        def read(path: str, names: Sequence[str] | None, numbers: Sequence[str]) -> Any:
-            kind = table_kind(path)
-            files = expand(path)
-            # patterns were resolved
-            listed = f"[{', '.join(_quote(escape(file)) for file in files)}]"
-            if kind == ".parquet":
-                return connection.sql(f"SELECT * FROM read_parquet({listed})")
-            columns = names or read_header(files, SEPARATORS[kind])
-            types = ["DOUBLE" if name in numbers else "VARCHAR" for name in columns]
-            typed = ", ".join(
-                f"{_quote(name)}: '{type_}'" for name, type_ in zip(columns, types, strict=True)
-            )
-            return connection.sql(
-                f"SELECT * FROM read_csv({listed}, auto_detect = false, columns = {{{typed}}}, "
-                f"header = {str(names is None).lower()}, delim = {_quote(SEPARATORS[kind])}, "
-                """quote = '"', escape = '"')"""
-            )
 
-        yield read
+def _read_with_duckdb(
+    connection: Any, path: str, names: Sequence[str] | None, numbers: Sequence[str]
+) -> Any:
+    kind = table_kind(path)
+    files = expand(path)
+    # patterns were resolved, and what looks like one in a name is none
+    listed = f"[{', '.join(_quote(escape(file)) for file in files)}]"
+    if kind == ".parquet":
+        return connection.sql(f"SELECT * FROM read_parquet({listed})")
+    columns = names or read_header(files, SEPARATORS[kind])
+    types = [f"{_quote(name)}: '{_TYPES[name in numbers]}'" for name in columns]
+    typed = ", ".join(types)
+    return connection.sql(
+        f"SELECT * FROM read_csv({listed}, auto_detect = false, columns = {{{typed}}}, "
+        f"header = {str(names is None).lower()}, delim = {_quote(SEPARATORS[kind])}, "
+        """quote = '"', escape = '"')"""
+    )
 
 
 @contextmanager
-def _open_spark(master: str | None) -> Iterator[Read]:
+def _open_spark(master: str | None) -> Iterator[ReadTable]:
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -314,7 +361,8 @@ def _read_with_spark(session: Any, path: str, names: Sequence[str] | None, _: Se
         encoding="utf-8",
     )
     if names is not None and len(names) != len(table.columns):
-        raise ValueError(f"{path} has {len(table.columns)} columns, got {len(names)} names.")
+        rule = f"must have a name for each of its {len(table.columns)} columns"
+        raise FileError(path, rule, value=f"{len(names)} names")
     return table if names is None else table.toDF(*names)
 
 

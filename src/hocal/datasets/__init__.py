@@ -1,4 +1,4 @@
-"""Worlds with known label distributions, and real label counts of people with where they come from."""
+"""Worlds with known label distributions, and real label counts of people with their sources."""
 
 from hocal.datasets.crowd import CrowdLabels, load_crowd
 from hocal.datasets.digits import make_ambiguous_digits

@@ -1,4 +1,4 @@
-"""Judgements of named crowd workers, one a row."""
+"""Judgements of named crowd workers, one per row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLASSES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrowdLabels:
-    """A table of judgements: one worker, one item, one label a row.
+    """A table of judgements: one worker, one item and one label per row.
 
     Attributes
     ----------
@@ -57,9 +57,10 @@ class CrowdLabels:
         return len(self.label)
 
     def __repr__(self) -> str:
-        workers = len(np.unique(self.worker))
-        items = len(np.unique(self.item))
-        return f"CrowdLabels({len(self)} judgements, {items} items, {workers} workers, {len(self.classes)} classes)"
+        n_workers = len(np.unique(self.worker))
+        n_items = len(np.unique(self.item))
+        judged = f"{len(self)} judgements, {n_items} items"
+        return f"CrowdLabels({judged}, {n_workers} workers, {len(self.classes)} classes)"
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return the five columns as a dataframe of "pandas", "polars" or "pyarrow"."""

@@ -1,4 +1,4 @@
-"""Handwritten digits made ambiguous, with the label distribution of a teacher as the known truth."""
+"""Handwritten digits made ambiguous, with the label distributions of a teacher as the truth."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ N_EXEMPLARS = 900
 TEACHER_WIDTH = 0.4
 # clean digits that the student learns from: enough to be useful, too few to be sure
 N_STUDENT = 150
+# inverse of the student's ridge: it reads most clean digits, and seldom with full confidence
+STUDENT_C = 0.3
+# darkness of a full pixel in scikit-learn's digits
+FULL = 16
+# of the noise that is added, in shares of a full pixel: strokes can still be told
+NOISE = 0.35
+# of the blur, in pixels: strokes run into each other
+BLUR = 0.9
+# of the first digit in a blend: neither wins
+SHARES = (0.35, 0.65)
 
 
 def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> World:
@@ -54,16 +64,19 @@ def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> W
 
     n_items = check_integer(n_items, "n_items", minimum=1)
     generator = check_random_state(random_state)
-    pixels, digits = load_digits(return_X_y=True)
-    pixels, order = pixels / 16, generator.permutation(len(pixels))
+    darkness, digits = load_digits(return_X_y=True)
+    pixels = darkness / FULL
+    order = generator.permutation(len(pixels))
     known = order[:N_EXEMPLARS]
     unseen = order[N_EXEMPLARS:]
     images = _degrade(pixels[unseen], n_items, generator)
     truth = _teach(images, pixels[known], digits[known])
-    predictions = _study(pixels[known[:N_STUDENT]], digits[known[:N_STUDENT]], images)
+    shown = known[:N_STUDENT]
+    predictions = _study(pixels[shown], digits[shown], images)
     partition = TopLabelPartition().fit(predictions)
     cells = partition.assign(predictions)
-    return World(images, truth, predictions, cells, cell_mixtures(truth, cells, partition.n_cells_))
+    mixtures = cell_mixtures(truth, cells, partition.n_cells_)
+    return World(images, truth, predictions, cells, mixtures)
 
 
 def _degrade(pixels: Array, n_items: int, generator: np.random.Generator) -> Array:
@@ -72,10 +85,11 @@ def _degrade(pixels: Array, n_items: int, generator: np.random.Generator) -> Arr
 
     first, second = pixels[generator.integers(len(pixels), size=(2, n_items))]  # (n_items, 64) each
     kind = generator.integers(4, size=n_items)[:, None]
-    share = generator.uniform(0.35, 0.65, size=(n_items, 1))
-    rough = np.clip(first + generator.normal(scale=0.35, size=first.shape), 0, 1)
-    blurred = gaussian_filter(first.reshape(-1, 8, 8), (0, 0.9, 0.9)).reshape(first.shape)
-    return np.choose(kind, [first, rough, blurred, share * first + (1 - share) * second])
+    share = generator.uniform(*SHARES, size=(n_items, 1))
+    rough = np.clip(first + generator.normal(scale=NOISE, size=first.shape), 0, 1)
+    blurred = gaussian_filter(first.reshape(-1, 8, 8), (0, BLUR, BLUR)).reshape(first.shape)
+    blended = share * first + (1 - share) * second
+    return np.choose(kind, [first, rough, blurred, blended])
 
 
 def _teach(images: Array, exemplars: Array, digits: IntArray) -> Array:
@@ -89,8 +103,8 @@ def _teach(images: Array, exemplars: Array, digits: IntArray) -> Array:
 
 
 def _study(pixels: Array, digits: IntArray, images: Array) -> Array:
+    """Return what a logistic regression that was shown a few digits says about the images."""
     from sklearn.linear_model import LogisticRegression
 
-    return np.asarray(
-        LogisticRegression(C=0.3, max_iter=1000).fit(pixels, digits).predict_proba(images)
-    )
+    student = LogisticRegression(C=STUDENT_C, max_iter=1000).fit(pixels, digits)
+    return np.asarray(student.predict_proba(images))

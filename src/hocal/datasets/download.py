@@ -1,4 +1,4 @@
-"""Download one file: resumed, retried, checked, and moved to its place only when every byte is right."""
+"""Download one file: resumed, retried, checked, and put in place only when every byte is right."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ from urllib.request import Request, urlopen
 
 __all__ = ["DownloadError", "checksum", "download"]
 
+# bytes asked for at a time: progress moves smoothly, and calls cost nothing
 CHUNK = 1 << 16
-TIMEOUT = 30.0  # seconds without a byte
-WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds before each further try
-PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better in a moment
-KILLED = 24 * 3600.0  # a part file untouched for a day belongs to no running process
+# seconds without a byte after which a connection counts as broken
+TIMEOUT = 30.0
+# seconds before each further try
+WAITS = (0.5, 1.0, 2.0, 4.0)
+# answers of a server that may do better in a moment
+PASSING = {408, 425, 429, 500, 502, 503, 504}
+# seconds after which a part file that nobody touched belongs to no running process
+KILLED = 24 * 3600.0
 # Errors of a connection. Others, such as a full disk, are not: they leave `download` as they are.
 BROKEN = (URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
 
@@ -115,7 +120,7 @@ def _resting(target: Path) -> Path:
 
 
 def _claim(target: Path) -> Path:
-    """Return the name of a part file that is this call's own, with the bytes of an interrupted download if any."""
+    """Return a part file of this call's own, with the bytes of an interrupted download if any."""
     for stray in target.parent.glob(f"{target.name}.*.part"):
         with suppress(FileNotFoundError):
             if time.time() - stray.stat().st_mtime > KILLED:
@@ -127,7 +132,7 @@ def _claim(target: Path) -> Path:
 
 
 def _complete(job: _Job, waits: Sequence[float]) -> bool:
-    """Make the part file complete, in several tries if need be; tell whether it was put together from pieces."""
+    """Complete the part file, in several tries if need be; tell whether it came in pieces."""
     failure: Exception | None = None
     for wait in (0.0, *waits):
         time.sleep(wait)
@@ -157,10 +162,14 @@ def _transfer(job: _Job) -> bool:
 
 
 def _ask(job: _Job, start: int) -> http.client.HTTPResponse:
-    """Open the address from byte `start` on, or from the first where the server has no such byte."""
-    headers = {"User-Agent": "hocal"} | ({"Range": f"bytes={start}-"} if start else {})
+    """Open the address from byte `start` on, or from the first if the server has no such byte."""
+    headers = {"User-Agent": "hocal"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
     try:
-        return urlopen(Request(job.url, headers=headers), timeout=job.timeout)  # type: ignore[no-any-return]
+        response: http.client.HTTPResponse
+        response = urlopen(Request(job.url, headers=headers), timeout=job.timeout)
+        return response
     except HTTPError as error:
         error.close()
         if error.code == 416 and start:
@@ -169,13 +178,14 @@ def _ask(job: _Job, start: int) -> http.client.HTTPResponse:
 
 
 def _first_byte(response: http.client.HTTPResponse, size: int) -> int:
-    """Return at which byte the answer begins, -1 if it does not say, after checking the size of the whole."""
-    if response.status == 206:
-        said = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
-        first, whole = (int(said[1]), said[2]) if said else (-1, "*")
-    else:
-        first = 0
-        whole = response.headers.get("Content-Length", "*")
+    """Return at which byte the answer begins, -1 if it does not say; another size is refused."""
+    first = 0
+    whole = response.headers.get("Content-Length", "*")
+    if response.status == 206:  # a part, whose header says where it lies in the whole
+        header = response.headers.get("Content-Range", "")
+        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", header)
+        first = int(found[1]) if found else -1
+        whole = found[2] if found else "*"
     if whole not in ("*", str(size)):
         raise DownloadError(
             f"{response.url} is another file: expected {size} bytes, the server offers {whole}."
@@ -202,9 +212,8 @@ def _may_pass(error: Exception) -> bool:
     """Tell whether the same request may succeed in a moment."""
     if isinstance(error, HTTPError):
         return error.code in PASSING
-    if isinstance(
-        error, URLError
-    ):  # a name that is not known and a certificate that is not trusted stay so
+    if isinstance(error, URLError):
+        # a name that is not known and a certificate that is not trusted stay so
         return not isinstance(error.reason, socket.gaierror | ssl.SSLCertVerificationError)
     return not isinstance(error, http.client.InvalidURL)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.datasets.fetching import Folder, obtain
@@ -100,7 +101,8 @@ def _read_votes(
         header, *lines = csv.reader(file)
     rows = [row for row, line in enumerate(lines) if line[0] == usage and line[1]]
     votes = np.array([lines[row][2:] for row in rows], dtype=np.int64)
-    return tuple(header[2:]), np.array([lines[row][1] for row in rows]), np.array(rows), votes
+    names = np.array([lines[row][1] for row in rows])
+    return tuple(header[2:]), names, np.array(rows), votes
 
 
 def _read_images(
@@ -111,9 +113,12 @@ def _read_images(
     files = [file for part in parts for file in source.files if file.path.endswith(f"-{part}.npz")]
     paths = [obtain(file, data_home=data_home) for file in files]
     loaded = [read_arrays(path, {"images": (None, 48, 48), "row": (None,)}) for path in paths]
-    if not np.array_equal(np.concatenate([arrays["row"] for arrays in loaded]), rows):
-        raise ValueError(
-            f"`row` of {' and '.join(map(str, paths))} must be the rows of fer2013new.csv that have this usage and "
-            f"an image name, in order: {len(rows)} rows, {rows[0]} to {rows[-1]}. Pack the images again."
+    packed_rows = np.concatenate([arrays["row"] for arrays in loaded])
+    if not np.array_equal(packed_rows, rows):
+        wanted = f"{len(rows)} rows, {rows[0]} to {rows[-1]}"
+        rule = (
+            f"of {' and '.join(map(str, paths))} must be the rows of fer2013new.csv that have "
+            f"this usage and an image name, in order: {wanted}"
         )
+        raise InputError("row", rule, remedy="Pack the images again.")
     return np.concatenate([arrays["images"] for arrays in loaded])

@@ -1,4 +1,4 @@
-"""Find the files of real data sets in the folders where they may be, or download them to the cache."""
+"""Find the files of real data sets in the folders where they may be, or download them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from hocal._base.errors import InputError
 from hocal._base.validation import check_choice
 from hocal.datasets.download import DownloadError, checksum, download
 from hocal.datasets.sources import SOURCES, DataFile
 
-__all__ = ["FileStatus", "Folder", "Progress", "cache_folder", "fetch", "list_files", "obtain"]
+__all__ = [
+    "FileStatus",
+    "Folder",
+    "ReportProgress",
+    "cache_folder",
+    "fetch",
+    "list_files",
+    "obtain",
+]
 
 Folder: TypeAlias = "str | os.PathLike[str]"
-Progress: TypeAlias = Callable[[str, int, int], object]
+ReportProgress: TypeAlias = Callable[[str, int, int], object]
+
+_VARIABLE = "It is an environment variable: set it otherwise, or unset it."
 
 
 class FileStatus(NamedTuple):
@@ -56,7 +67,7 @@ def list_files(*, data_home: Folder | None = None) -> list[FileStatus]:
     Returns
     -------
     list of FileStatus
-        One a file.
+        One per file.
 
     Examples
     --------
@@ -75,9 +86,9 @@ def list_files(*, data_home: Folder | None = None) -> list[FileStatus]:
 
 
 def fetch(
-    name: str, *, progress: Progress | None = None, data_home: Folder | None = None
+    name: str, *, progress: ReportProgress | None = None, data_home: Folder | None = None
 ) -> list[Path]:
-    """Make sure that every file of a data set is on this machine, downloading what is missing and public.
+    """Make sure that every file of a data set is on this machine; what is public is downloaded.
 
     Files are looked for in the folder named by HOCAL_DATA, then in the cache: XDG_CACHE_HOME/hocal
     if that variable is set, else ~/.cache/hocal (~/Library/Caches/hocal on macOS,
@@ -115,41 +126,42 @@ def fetch(
     Examples
     --------
     >>> from hocal.datasets import fetch
-    >>> fetch("crowd")  # doctest: +SKIP
-    [PosixPath('/home/ada/.cache/hocal/crowd/CF_amt.csv'), PosixPath('/home/ada/.cache/hocal/crowd/SP_amt.csv')]
+    >>> [path.name for path in fetch("crowd")]  # doctest: +SKIP
+    ['CF_amt.csv', 'SP_amt.csv']
     """
     check_choice(name, "name", tuple(SOURCES))
     return [obtain(file, progress=progress, data_home=data_home) for file in SOURCES[name].files]
 
 
 def obtain(
-    file: DataFile, *, progress: Progress | None = None, data_home: Folder | None = None
+    file: DataFile, *, progress: ReportProgress | None = None, data_home: Folder | None = None
 ) -> Path:
     """Return where a file is, after checking that it is the public one or downloading it."""
     folders = _folders(data_home)
     found = _find(file, folders)
-    target = folders[-1] / file.path
     if found is not None:
         _check_content(file, found)
         return found
+    target = folders[-1] / file.path
+    place = (
+        f"at {target}, or set the environment variable HOCAL_DATA to a folder "
+        f"that holds {file.path}."
+    )
     if file.url is None or file.sha256 is None:
+        searched = " or ".join(map(str, folders))
         raise FileNotFoundError(
-            f"`{file.path}` is not in {' or '.join(map(str, folders))} and cannot be downloaded. {file.recipe} "
-            f"Put it at {target}, {_or_set(file)}"
+            f"`{file.path}` is not in {searched} and cannot be downloaded. "
+            f"{file.recipe} Put it {place}"
         )
     report = None if progress is None else partial(progress, file.path)
+    address = _address(file.path, file.url)
     try:
-        download(
-            _address(file.path, file.url),
-            target,
-            size=file.size,
-            sha256=file.sha256,
-            progress=report,
-        )
+        download(address, target, size=file.size, sha256=file.sha256, progress=report)
     except DownloadError as error:
+        content = f"{file.size} bytes, sha256 {file.sha256}"
         raise DownloadError(
-            f"{error} To do without this connection, get {file.url} ({file.size} bytes, sha256 {file.sha256}) "
-            f"elsewhere and put it at {target}, {_or_set(file)}"
+            f"{error} To do without this connection, get {file.url} ({content}) elsewhere "
+            f"and put it {place}"
         ) from error.__cause__
     return target
 
@@ -170,8 +182,8 @@ def _folders(data_home: Folder | None) -> list[Path]:
     if not (named := os.environ.get("HOCAL_DATA")):
         return [cache_folder()]
     if not Path(named).expanduser().is_dir():
-        raise ValueError(
-            f"The environment variable `HOCAL_DATA` must name a folder that exists, got {named!r}."
+        raise InputError(
+            "HOCAL_DATA", "must name a folder that exists", value=repr(named), remedy=_VARIABLE
         )
     return [Path(named).expanduser(), cache_folder()]
 
@@ -184,9 +196,12 @@ def _find(file: DataFile, folders: list[Path]) -> Path | None:
 def _check_content(file: DataFile, found: Path) -> None:
     """Refuse a copy that is not the public file."""
     if file.sha256 is not None and (got := checksum(found)) != file.sha256:
-        raise ValueError(
-            f"`{found}` must be the public file {file.url} with {file.size} bytes and sha256 {file.sha256}, got "
-            f"{found.stat().st_size} bytes and {got}. Remove it to download it again."
+        public = f"{file.url} with {file.size} bytes and sha256 {file.sha256}"
+        raise InputError(
+            str(found),
+            f"must be the public file {public}",
+            value=f"{found.stat().st_size} bytes and {got}",
+            remedy="Remove it to download it again.",
         )
 
 
@@ -195,12 +210,6 @@ def _address(path: str, url: str) -> str:
     if not (mirror := os.environ.get("HOCAL_MIRROR")):
         return url
     if not mirror.startswith(("http://", "https://")):
-        raise ValueError(
-            f"The environment variable `HOCAL_MIRROR` must start with http:// or https://, got {mirror!r}."
-        )
+        rule = "must start with http:// or https://"
+        raise InputError("HOCAL_MIRROR", rule, value=repr(mirror), remedy=_VARIABLE)
     return f"{mirror.rstrip('/')}/{path}"
-
-
-def _or_set(file: DataFile) -> str:
-    """Word the alternative to putting a file into the cache."""
-    return f"or set the environment variable HOCAL_DATA to a folder that holds {file.path}."

@@ -55,9 +55,8 @@ class JPEGImages:
             raise ImportError(
                 "Decoding images needs Pillow. Install it with: pip install pillow"
             ) from error
-        row = range(len(self))[
-            item
-        ]  # counts negative indices from the end and refuses those out of range
+        # a range counts negative indices from the end and refuses those out of it
+        row = range(len(self))[item]
         content = self.jpeg[self.offsets[row] : self.offsets[row + 1]].tobytes()
         with Image.open(io.BytesIO(content)) as image:
             return np.asarray(image.convert("RGB"))

@@ -36,16 +36,20 @@ CIFAR10_CLASSES = (
     "truck",
 )
 CIFAR10_MODELS = (
-    *(
-        "densenet121",
-        "densenet161",
-        "densenet169",
-        "googlenet",
-        "inception_v3",
-        "mobilenet_v2",
-        "resnet18",
-    ),
-    *("resnet34", "resnet50", "resnet_orig", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn"),
+    "densenet121",
+    "densenet161",
+    "densenet169",
+    "googlenet",
+    "inception_v3",
+    "mobilenet_v2",
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnet_orig",
+    "vgg11_bn",
+    "vgg13_bn",
+    "vgg16_bn",
+    "vgg19_bn",
 )
 CHAOSNLI_MODELS = (
     "roberta-base_0",
@@ -138,7 +142,7 @@ class Predictions:
 
 
 def load_cifar10h(*, data_home: Folder | None = None) -> LabelledItems:
-    """Load CIFAR-10H: 47 to 63 labels for each image of the CIFAR-10 test set, in its original order.
+    """Load CIFAR-10H: 47 to 63 labels for each image of the CIFAR-10 test set, in its order.
 
     Parameters
     ----------
@@ -204,7 +208,7 @@ def load_cifar10_softmax(
 
 
 def load_chaosnli(model: str = "roberta-base_0", *, data_home: Folder | None = None) -> ChaosNLI:
-    """Load ChaosNLI-S: 100 labels for each of 1,514 sentence pairs of SNLI, and a network's predictions.
+    """Load ChaosNLI-S: 100 labels for each of 1,514 sentence pairs, and a network's predictions.
 
     Parameters
     ----------
@@ -238,9 +242,8 @@ def load_chaosnli(model: str = "roberta-base_0", *, data_home: Folder | None = N
     arrays = read_arrays(path, {"uid": (1514,), "counts": (1514, 3), key: (1514, 3)})
     counts = arrays["counts"].astype(np.int64)
     classes = ("entailment", "neutral", "contradiction")
-    return ChaosNLI(
-        counts, classes, source, arrays["uid"], _softmax(arrays[key].astype(np.float64)), model
-    )
+    probabilities = _softmax(arrays[key].astype(np.float64))
+    return ChaosNLI(counts, classes, source, arrays["uid"], probabilities, model)
 
 
 def _softmax(logits: Array) -> Array:

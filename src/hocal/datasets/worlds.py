@@ -1,4 +1,4 @@
-"""Synthetic worlds whose label distributions are known, so that estimates can be held against the truth."""
+"""Synthetic worlds whose label distributions are known, to compare estimates with the truth."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -20,6 +21,9 @@ from hocal._base.validation import (
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["World", "make_binary_regression", "make_mixture_world", "make_xray"]
+
+# of the Dirichlet law of weights: no atom is too rare to matter
+ATOM_CONCENTRATION = 4.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,15 +60,15 @@ class World:
         return len(self.label_distributions)
 
     def __repr__(self) -> str:
+        n_classes = self.label_distributions.shape[1]
         n_cells = len(np.unique(self.cells))
-        return f"World({len(self)} items, {self.label_distributions.shape[1]} classes, {n_cells} cells)"
+        return f"World({len(self)} items, {n_classes} classes, {n_cells} cells)"
 
     def draw(self, k: int | ArrayLike, *, random_state: Any = None) -> IntArray:
-        """Draw k labels for each item, or as many as `k` says item by item, as counts (n_items, n_classes)."""
+        """Draw k labels for each item, or k[i] for item i, as counts (n_items, n_classes)."""
         if np.shape(k) not in ((), (len(self),)):
-            raise ValueError(
-                f"`k` must be one number, or one for each of {len(self)} items, got shape {np.shape(k)}."
-            )
+            rule = f"must be one number, or one for each of {len(self)} items"
+            raise InputError("k", rule, value=f"shape {np.shape(k)}")
         totals = check_whole(np.broadcast_to(np.asarray(k), (len(self),)), "k")
         check_integer(int(totals.min()), "k", minimum=1)
         p = self.label_distributions / self.label_distributions.sum(axis=1, keepdims=True)
@@ -74,7 +78,7 @@ class World:
 def make_xray(
     n_items: int = 1000, *, scenario: str = "ambiguous", random_state: Any = None
 ) -> World:
-    """Make one of the two worlds of the paper's worked example, which one label a scan cannot tell apart.
+    """Make one of the paper's two worlds of scans, which one label per scan cannot tell apart.
 
     Parameters
     ----------
@@ -106,15 +110,14 @@ def make_xray(
     positive = generator.permutation(n_items) % 2
     single = Mixtures.from_vertices if scenario == "clear" else Mixtures.from_points
     truth = np.eye(2)[positive] if scenario == "clear" else even
-    return World(
-        generator.normal(size=(n_items, 1)), truth, even, cells, single([[0.5, 0.5]])[cells]
-    )
+    features = generator.normal(size=(n_items, 1))
+    return World(features, truth, even, cells, single([[0.5, 0.5]])[cells])
 
 
 def make_binary_regression(
     n_items: int = 5000, *, n_bins: int = 100, random_state: Any = None
 ) -> World:
-    """Make the one-dimensional world of the paper's binary regression, as reconstructed for this library.
+    """Make the one-dimensional world of the paper's binary regression, as reconstructed here.
 
     x = |N(0, 1)|, w = sigmoid(8 (1 - x)), p = .5 + .48 cos(pi x) w + .45 sin(24 pi x) (1 - w). The
     exact function of Johnson et al. (2024) is not public; this one has the slow part on the left
@@ -206,36 +209,37 @@ def make_mixture_world(
     generator = check_random_state(random_state)
     moved = check_number(ambiguity, "ambiguity", minimum=0, maximum=1)
     spread = check_number(noise, "noise", minimum=0)
-    shape = (
-        check_integer(n_cells, "n_cells", minimum=1),
-        check_integer(n_atoms, "n_atoms", minimum=1),
-    )
-    points, weights = _cell_atoms(
-        *shape, check_integer(n_classes, "n_classes", minimum=2), moved, generator
-    )
-    centres = generator.normal(size=(shape[0], check_integer(n_features, "n_features", minimum=1)))
-    cells = generator.integers(shape[0], size=check_integer(n_items, "n_items", minimum=1))
-    atom = (
-        (weights.cumsum(axis=1)[cells] < generator.random((len(cells), 1)))
-        .sum(axis=1)
-        .clip(max=shape[1] - 1)
-    )
-    offsets = np.arange(shape[0] + 1) * shape[1]
+    n_cells = check_integer(n_cells, "n_cells", minimum=1)
+    n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)
+    n_classes = check_integer(n_classes, "n_classes", minimum=2)
+    n_features = check_integer(n_features, "n_features", minimum=1)
+    n_items = check_integer(n_items, "n_items", minimum=1)
+    points, weights = _cell_atoms(n_cells, n_atoms, n_classes, moved, generator)
+    centres = generator.normal(size=(n_cells, n_features))
+    cells = generator.integers(n_cells, size=n_items)
+    atoms = _draw_atoms(weights, cells, generator)
+    offsets = np.arange(n_cells + 1) * n_atoms
     mixtures = Mixtures(points.reshape(-1, n_classes), weights.reshape(-1), offsets, cells)
-    features = centres[cells] + spread * generator.normal(size=(len(cells), n_features))
-    return World(features, points[cells, atom], mixtures.mean(), cells, mixtures)
+    features = centres[cells] + spread * generator.normal(size=(n_items, n_features))
+    return World(features, points[cells, atoms], mixtures.mean(), cells, mixtures)
 
 
 def _cell_atoms(
     n_cells: int, n_atoms: int, n_classes: int, ambiguity: float, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return label distributions (n_cells, n_atoms, n_classes) and their weights (n_cells, n_atoms)."""
+    """Return label distributions (n_cells, n_atoms, n_classes) and weights (n_cells, n_atoms)."""
     clear = np.eye(n_classes)[generator.integers(n_classes, size=(n_cells, n_atoms))]
     vague = generator.dirichlet(np.ones(n_classes), size=(n_cells, n_atoms))
-    weights = generator.dirichlet(
-        np.full(n_atoms, 4.0), size=n_cells
-    )  # no atom is too rare to matter
+    weights = generator.dirichlet(np.full(n_atoms, ATOM_CONCENTRATION), size=n_cells)
     return (1 - ambiguity) * clear + ambiguity * vague, weights
+
+
+def _draw_atoms(weights: Array, cells: Index, generator: np.random.Generator) -> Index:
+    """Draw an atom of its cell's mixture for each item."""
+    cumulative = weights.cumsum(axis=1)[cells]  # (n_items, n_atoms)
+    atoms = (cumulative < generator.random((len(cells), 1))).sum(axis=1)
+    # the last sum may fall short of 1 by rounding
+    return np.asarray(atoms.clip(max=weights.shape[1] - 1))
 
 
 def cell_mixtures(truth: Array, cells: Index, n_cells: int) -> Mixtures:

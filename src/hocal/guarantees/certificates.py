@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
-from hocal._base.notebook import fold, table
+from hocal._base.notebook import table, wrap_text
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import check_choice, check_fraction
 from hocal.cells.statistics import CellStatistics, Histogram
@@ -159,7 +159,7 @@ class Certificate:
         lower, upper = self.interval("aleatoric")
         has_items = self.n_items > 0
         width = f"{np.mean((upper - lower)[has_items]):.3g} nats" if has_items.any() else "none"
-        return fold(
+        return wrap_text(
             f"Certificate({self.confidence:g} for {self._scope}, "
             f"{int(has_items.sum())} of {len(self)} cells, "
             f"{self.n_items.sum()} items, mean width of aleatoric {width})"

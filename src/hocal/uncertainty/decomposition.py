@@ -13,7 +13,7 @@ from scipy import special
 
 from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
-from hocal._base.notebook import bar, fold, table
+from hocal._base.notebook import bar, table, wrap_text
 from hocal._base.typing import Array
 from hocal._base.validation import check_choice, check_integer, check_same_length
 from hocal.uncertainty.entropy import Entropy, Separable, get_entropy
@@ -75,7 +75,7 @@ class Decomposition:
         size = f"{len(self)} {self._noun()}"
         whole = f"mean predictive {means['predictive']}"
         parts = f"aleatoric {means['aleatoric']} + epistemic {means['epistemic']}"
-        return fold(f"Decomposition({size}, {whole} = {parts}, {self.entropy}, {self.kind})")
+        return wrap_text(f"Decomposition({size}, {whole} = {parts}, {self.entropy}, {self.kind})")
 
     def _repr_html_(self) -> str:
         caption = f"Decomposition of {len(self):,} {self._noun()}, {self.entropy}, {self.kind}"

@@ -11,12 +11,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
-from hocal.annotations.judgements import GAP_REMEDY, GAP_RULE
 from hocal.annotations.tables import (
-    ColumnError,
     collect,
     column_values,
     open_table,
@@ -108,9 +106,13 @@ def _complete(
     gaps = {new: int(frame[new].is_null().sum()) for new in columns}
     worst = max(gaps, key=gaps.__getitem__)
     if gaps[worst] and missing == "error":
-        where = f"in {gaps[worst]} of {len(frame)} rows"
-        raise ColumnError(
-            "table", columns[worst], GAP_RULE, value="none", where=where, remedy=GAP_REMEDY
+        raise InputError(
+            "table",
+            "must have a value in each row",
+            column=columns[worst],
+            value=f"none in {gaps[worst]} of {len(frame)} rows",
+            remedy="Fill them, or leave such rows out with {0}.",
+            settings=[Setting("missing", "drop")],
         )
     kept = frame.drop_nulls() if gaps[worst] else frame
     if not len(kept):
@@ -146,7 +148,8 @@ def _check_classes(classes: Sequence[Any], labels: tuple[Any, ...]) -> tuple[Any
             "label",
             f"must be one of the classes {quote(declared)}",
             value=quote(strangers),
-            remedy="Correct such labels or add them to `classes`.",
+            remedy="Correct such labels or add them to {0}.",
+            settings=[Setting("classes")],
         )
     return declared
 

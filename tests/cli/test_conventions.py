@@ -1,4 +1,4 @@
-"""Manners: help, terminals, signals, what is imported, and what is said when something is missing."""
+"""Conventions: help, terminals, signals, imports, and what is said when something is missing."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_a_pipe_gets_neither_colours_nor_progress_nor_noise(study: Study, tmp_pa
 def test_a_mistake_of_the_program_keeps_its_traceback(
     run: Run, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An import that fails inside the library is no bad input; one that names the pip command is."""
+    """An import that fails inside the library is no bad input; one that says what to install is."""
     monkeypatch.setitem(sys.modules, "hocal.calibration.persistence", None)
 
     with pytest.raises(ImportError, match="persistence"):
