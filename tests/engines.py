@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -53,6 +55,7 @@ def local_spark() -> Any:
     """Start Spark inside this process: two threads, no web page, nothing listening beyond this machine."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # its workers use this environment
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
