@@ -195,6 +195,15 @@ def test_no_page_names_a_host_that_it_does_not_need() -> None:
     assert set(re.findall(r"https?://([^/)>\s]+)", text)) <= {"arxiv.org"}
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/comparison.md"])
+def test_measured_figures_are_generated(name: str) -> None:
+    """Outside the comments between which `tables.py` writes, no error, ratio or time is given."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    by_hand = re.sub(r"<!-- (\w+) -->.*?<!-- end of \1 -->", "", text, flags=re.DOTALL)
+
+    assert re.findall(r"\d times|\d+ nats|(?<![\w.])\.\d+|\d (?:ms|s|MB|GB)\b", by_hand) == []
+
+
 def test_page_of_public_names_lists_them_all() -> None:
     page = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
 

@@ -15,7 +15,7 @@ import hocal
 from hocal.uncertainty.entropy import get_entropy
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-# One label an item is among what the experiments compare.
+# One label per item is among what the experiments compare.
 pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
 DATA = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA names no data folder")
 
@@ -45,10 +45,13 @@ def assert_same(found: Any, kept: Any, tolerance: float = 5e-4, where: str = "")
         assert found == pytest.approx(expected, abs=tolerance), where
 
 
-def test_tables_of_the_readme_hold_the_stored_results(load: Load) -> None:
-    text = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", ["experiments/README.md", "README.md", "docs/two-labels.md"])
+def test_documents_hold_the_stored_results(load: Load, document: str) -> None:
+    tables = load("tables")
+    path = EXPERIMENTS.parent / document
+    text = path.read_text(encoding="utf-8")
 
-    assert load("tables").fill(text) == text
+    assert tables.fill(text, tables.DOCUMENTS[path]) == text
 
 
 # CIFAR-10H
