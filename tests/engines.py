@@ -61,6 +61,9 @@ def local_spark() -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        # A few rows per query: compiling code for them takes longer than interpreting it.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
