@@ -1,4 +1,4 @@
-"""Say about a real network what people disagree about and what it does not know: CIFAR-10H, five labels an image.
+"""Say about a real network what people disagree about and what it does not know: CIFAR-10H, five labels per image.
 
 Half of the images calibrate, with five of their about fifty labels; the other half, with all
 labels, tests. The labels are fetched on first use (`hocal data fetch cifar10h`); the network's
@@ -37,7 +37,7 @@ def main() -> None:
 
     certificate = calibrator.certify(confidence=0.95)
     lower, upper = certificate.interval("aleatoric")
-    print(f"\nWhat {K} labels an image prove about the largest cells, in nats:")
+    print(f"\nWhat {K} labels per image prove about the largest cells, in nats:")
     for cell in np.argsort(-certificate.n_items, kind="stable")[:5]:
         name = f"{network.classes[cell // 10]}, {cell % 10 * 10} to {cell % 10 * 10 + 10}% sure"
         print(

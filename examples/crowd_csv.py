@@ -2,7 +2,7 @@
 
     python examples/crowd_csv.py [FILE]
 
-The file has a row a judgement: worker, item, label, and two columns that are not needed here.
+The file has one row per judgement: worker, item, label, and two columns that are not needed here.
 Without a file, tweets about the weather judged by 110 workers are loaded
 (`hocal.datasets.load_crowd`). There is no classifier in it, so three judgements of each item serve
 as the prediction; the others, independent of them, are the labels. What remains uncertain is split

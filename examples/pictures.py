@@ -3,7 +3,7 @@
     python examples/pictures.py [FOLDER]
 
 The first holds predicted against observed aleatoric uncertainty, cell by cell, for the paper's
-method and for hocal with three labels an item. The second shows what the uncertainty of each item
+method and for hocal with three labels per item. The second shows what the uncertainty of each item
 is made of, and what labels buy. Without a folder the pictures are drawn, measured and thrown away.
 """
 
@@ -27,7 +27,7 @@ CALIBRATORS = {
 
 
 def draw_reliability(world: World) -> Figure:
-    """Fit both methods on three labels an item, and hold them against twenty labels of other items."""
+    """Fit both methods on three labels per item, and hold them against twenty labels of other items."""
     fit = slice(0, N_FIT)
     test = slice(N_FIT, None)
     counts = world.draw(K, random_state=1)[fit]
@@ -39,7 +39,7 @@ def draw_reliability(world: World) -> Figure:
         display = ReliabilityDisplay.from_estimator(
             calibrator, world.predictions[test], held_out, random_state=0
         )
-        display.plot(ax, min_items=30, title=f"{name}, {K} labels an item")
+        display.plot(ax, min_items=30, title=f"{name}, {K} labels per item")
         ax.set(xlim=(-0.05, 1.45), ylim=(-0.05, 1.45))
         inside = 1 - display.n_items @ display.outside / display.n_items.sum()
         print(f"{name}: cells with {inside:.0%} of the items lie inside their noise band")
@@ -61,7 +61,7 @@ def draw_uncertainty(world: World) -> Figure:
     curve.plot(right, title="what labels buy")
     for name, (k, errors) in curve.curves.items():
         means = dict(zip(k.tolist(), errors.mean(axis=1).round(3).tolist(), strict=True))
-        print(f"{name}: error of aleatoric uncertainty in nats by labels an item {means}")
+        print(f"{name}: error of aleatoric uncertainty in nats by labels per item {means}")
     return figure
 
 

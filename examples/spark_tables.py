@@ -24,7 +24,7 @@ COLUMNS = ["p_cat", "p_dog", "p_fox"]
 
 
 def write_tables(folder: Path) -> None:
-    """Write a row a judgement, and a row an item with its predictions."""
+    """Write one row per judgement, and one row per item with its predictions."""
     world = make_mixture_world(2000, len(CLASSES), random_state=0)
     labels = np.repeat(np.tile(CLASSES, 2000), world.draw(3, random_state=1).ravel())
     parquet.write_table(

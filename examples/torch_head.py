@@ -1,4 +1,4 @@
-"""Learn from five labels an item which doubt is disagreement and which is ignorance, and measure it.
+"""Learn from five labels per item which doubt is disagreement and which is ignorance, and measure it.
 
 A table of features and label counts from a world whose truth is known. SnapshotClassifier predicts
 a mixture of label distributions for each item; an ensemble of ordinary classifiers is read on the

@@ -1,10 +1,10 @@
-"""Draw why two labels an item change everything: two worlds that one label cannot tell apart.
+"""Draw why two labels per item change everything: two worlds that one label cannot tell apart.
 
     python examples/two_worlds.py [FOLDER]
 
 A model says "50%" for every scan. The first row is a world in which every scan is ambiguous, the
 second one in which half of the scans are clear one way and half the other. From left to right: what
-one label a scan shows, what two show, and the mixture of label distributions that hocal infers from
+one label per scan shows, what two show, and the mixture of label distributions that hocal infers from
 the two. Without a folder the picture is thrown away.
 """
 

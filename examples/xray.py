@@ -1,8 +1,8 @@
-"""Tell two worlds apart that look the same to a classifier, from two labels a scan.
+"""Tell two worlds apart that look the same to a classifier, from two labels per scan.
 
 A model says "50% pneumonia" for every scan. In the first world every scan is ambiguous: doctors
 would split evenly on each. In the second, half of the scans clearly show it and half clearly do
-not, and the model cannot tell which. With one label a scan the worlds look the same; with two they
+not, and the model cannot tell which. With one label per scan the worlds look the same; with two they
 do not, because two doctors agree half of the time in the first and always in the second.
 """
 
