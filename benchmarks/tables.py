@@ -74,13 +74,19 @@ def transport_pairs() -> str:
     result = stored("wasserstein")
     rows = [
         [
-            row["n_classes"], row["k"], count(row["n_items"]), " and ".join(map(count, row["atoms"])),
-            duration(best_peer(row["seconds"])), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
-            figure(row["times_faster_in_the_worst_draw"]), memory(row["peak_bytes"]["hocal"]),
+            row["n_classes"],
+            row["k"],
+            count(row["n_items"]),
+            " and ".join(map(count, row["atoms"])),
+            duration(best_peer(row["seconds"])),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
+            figure(row["times_faster_in_the_worst_draw"]),
+            memory(row["peak_bytes"]["hocal"]),
         ]
         for part in ("one_pair", "one_pair_of_two_classes", "many_classes")
         for row in result[part]
-    ]  # fmt: skip
+    ]
     heads = [
         "classes",
         "k",
@@ -106,12 +112,17 @@ def transport_cells() -> str:
     )
     rows = [
         [
-            row["n_classes"], count(row["items_a_cell"]), row["cell_sizes"], row["k"],
-            duration(best_peer(row["seconds"])), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            row["n_classes"],
+            count(row["items_a_cell"]),
+            row["cell_sizes"],
+            row["k"],
+            duration(best_peer(row["seconds"])),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
         ]
         for part in parts
         for row in result[part]
-    ]  # fmt: skip
+    ]
     return table(
         ["classes", "items per cell", "sizes", "k", "best peer", "hocal", "times faster"], rows
     )
@@ -121,11 +132,15 @@ def transport_lines() -> str:
     """Return the distances of weighted mixtures of two classes."""
     rows = [
         [
-            count(row["n_mixtures"]), count(row["n_atoms"]), duration(row["seconds"]["pot_line"]),
-            duration(row["seconds"]["scipy_line"]), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            count(row["n_mixtures"]),
+            count(row["n_atoms"]),
+            duration(row["seconds"]["pot_line"]),
+            duration(row["seconds"]["scipy_line"]),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
         ]
         for row in stored("wasserstein")["weighted_lines"]
-    ]  # fmt: skip
+    ]
     return table(
         ["pairs", "atoms", "POT `emd2_1d`", "SciPy", "hocal", "times faster than the better"], rows
     )
@@ -149,12 +164,18 @@ def decomposition() -> str:
         }
         rows.append(
             [
-                " x ".join(map(count, case["shape"])), case["dtype"], duration(case["read_seconds"]),
-                figure(relative["hocal"]), figure(relative["hocal_from_mixtures"]),
-                figure(relative["hocal_tensor_1_thread"]), figure(relative["hocal_tensor_2_threads"]),
-                figure(min(peers.values())), figure(min(both.values())), figure(relative.get("probly")),
+                " x ".join(map(count, case["shape"])),
+                case["dtype"],
+                duration(case["read_seconds"]),
+                figure(relative["hocal"]),
+                figure(relative["hocal_from_mixtures"]),
+                figure(relative["hocal_tensor_1_thread"]),
+                figure(relative["hocal_tensor_2_threads"]),
+                figure(min(peers.values())),
+                figure(min(both.values())),
+                figure(relative.get("probly")),
             ]
-        )  # fmt: skip
+        )
     heads = [
         "items x members x classes",
         "dtype",
@@ -186,14 +207,19 @@ def decomposition_gpu() -> str:
     """Return the decompositions on a GPU."""
     rows = [
         [
-            " x ".join(map(count, row["shape"])), row["dtype"], memory(row["bytes"]),
-            duration(row["milliseconds"]["read"] / 1e3), duration(row["milliseconds"]["peer"] / 1e3),
-            duration(row["milliseconds"]["hocal"] / 1e3), figure(row["relative_to_the_read"]),
-            figure(row["times_faster_than_peer"]), duration(row["milliseconds_from_idle"]["hocal"] / 1e3),
+            " x ".join(map(count, row["shape"])),
+            row["dtype"],
+            memory(row["bytes"]),
+            duration(row["milliseconds"]["read"] / 1e3),
+            duration(row["milliseconds"]["peer"] / 1e3),
+            duration(row["milliseconds"]["hocal"] / 1e3),
+            figure(row["relative_to_the_read"]),
+            figure(row["times_faster_than_peer"]),
+            duration(row["milliseconds_from_idle"]["hocal"] / 1e3),
             *(memory(row["peak_bytes"][name]) for name in ("peer", "hocal")),
         ]
         for row in stored("decomposition_gpu")["rows"]
-    ]  # fmt: skip
+    ]
     heads = [
         "items x members x classes",
         "dtype",
@@ -210,12 +236,17 @@ def deconvolution_pool() -> str:
     """Return the pool against plain expectation maximisation."""
     rows = [
         [
-            row["data"], row["n_classes"], row["k"], count(row["n_snapshots"]), count(row["n_atoms"]),
-            duration(row["hocal"]["seconds"]), f"{row['hocal']['gap']:.0e}",
+            row["data"],
+            row["n_classes"],
+            row["k"],
+            count(row["n_snapshots"]),
+            count(row["n_atoms"]),
+            duration(row["hocal"]["seconds"]),
+            f"{row['hocal']['gap']:.0e}",
             *(_slow(row, short) for short in row["em"]),
         ]
         for row in stored("deconvolution")["em"]
-    ]  # fmt: skip
+    ]
     heads = ["data", "classes", "k", "snapshots", "atoms", "hocal", "its gap"]
     return table(
         [*heads, *(f"times faster than EM to {short}" for short in ("1e-6", "1e-8"))], rows
@@ -224,19 +255,26 @@ def deconvolution_pool() -> str:
 
 def _slow(row: dict[str, Any], short: str) -> str:
     found = row["em"][short]
-    return f"{'' if found['reached'] else 'over '}{figure(row['times_faster'][short])} ({count(found['steps'])} steps)"
+    faster = figure(row["times_faster"][short])
+    over = "" if found["reached"] else "over "
+    return f"{over}{faster} ({count(found['steps'])} steps)"
 
 
 def deconvolution_optimum() -> str:
     """Return the pool against a convex solver."""
     rows = [
         [
-            row["data"], row["n_classes"], row["k"], count(row["n_snapshots"]), duration(row["seconds"]["cvxpy"]),
-            duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            row["data"],
+            row["n_classes"],
+            row["k"],
+            count(row["n_snapshots"]),
+            duration(row["seconds"]["cvxpy"]),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
             f"{row['hocal_ahead_in_nats_an_item']:.0e}",
         ]
         for row in stored("deconvolution")["cvxpy"]
-    ]  # fmt: skip
+    ]
     heads = [
         "data",
         "classes",
@@ -254,11 +292,16 @@ def deconvolution_fit() -> str:
     """Return whole fits from counted labels."""
     rows = [
         [
-            count(row["n_items"]), row["n_classes"], row["k"], count(row["n_filled_cells"]),
-            count(row["n_distinct"]), duration(row["seconds"]), memory(row["peak_bytes"]),
+            count(row["n_items"]),
+            row["n_classes"],
+            row["k"],
+            count(row["n_filled_cells"]),
+            count(row["n_distinct"]),
+            duration(row["seconds"]),
+            memory(row["peak_bytes"]),
         ]
         for row in stored("deconvolution")["fit"]
-    ]  # fmt: skip
+    ]
     return table(["items", "classes", "k", "cells", "distinct snapshots", "time", "memory"], rows)
 
 
@@ -294,11 +337,13 @@ def calibration_memory() -> str:
     result = stored("calibration")
     rows = [
         [
-            count(row["n_items"]), row["n_classes"], memory(row["input_bytes"]),
+            count(row["n_items"]),
+            row["n_classes"],
+            memory(row["input_bytes"]),
             *(memory(row["peak_bytes"].get(name, {}).get("fit")) for name in CALIBRATORS),
         ]
         for row in [*result["rows"], *result["many_classes"]]
-    ]  # fmt: skip
+    ]
     names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
     return table(["items", "classes", "input", *names], rows)
 
@@ -312,13 +357,21 @@ def annotation_counts() -> str:
         faster = row["times_faster_than_crowdkit"]
         rows.append(
             [
-                count(row["n_labels"]), row["n_classes"], "text" if row["text"] else "integers",
-                *(figure(row["ratio_to_group_by"].get(engine)) for engine in ("duckdb", "polars", "pandas")),
-                duration(seconds["hocal_on_duckdb"]), memory(row["peak_bytes"]["hocal_on_duckdb"]),
-                duration(seconds.get("crowdkit")), figure(faster.get("hocal_on_pandas")),
-                duration(seconds.get("cleanlab")), duration(seconds.get("hocal_on_wide_pandas")),
+                count(row["n_labels"]),
+                row["n_classes"],
+                "text" if row["text"] else "integers",
+                *(
+                    figure(row["ratio_to_group_by"].get(engine))
+                    for engine in ("duckdb", "polars", "pandas")
+                ),
+                duration(seconds["hocal_on_duckdb"]),
+                memory(row["peak_bytes"]["hocal_on_duckdb"]),
+                duration(seconds.get("crowdkit")),
+                figure(faster.get("hocal_on_pandas")),
+                duration(seconds.get("cleanlab")),
+                duration(seconds.get("hocal_on_wide_pandas")),
             ]
-        )  # fmt: skip
+        )
     heads = [
         "labels",
         "classes",
@@ -337,11 +390,14 @@ def annotation_cells() -> str:
     """Return the statistics of cells."""
     rows = [
         [
-            count(row["n_labels"]), duration(row["seconds"]["group_by"]), duration(row["seconds"]["hocal"]),
-            figure(row["ratio"]), memory(row["peak_bytes"]["hocal"]),
+            count(row["n_labels"]),
+            duration(row["seconds"]["group_by"]),
+            duration(row["seconds"]["hocal"]),
+            figure(row["ratio"]),
+            memory(row["peak_bytes"]["hocal"]),
         ]
         for row in stored("annotations")["cells"]
-    ]  # fmt: skip
+    ]
     return table(["labels", "group-by", "`cell_statistics`", "ratio", "memory"], rows)
 
 

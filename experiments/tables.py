@@ -1,4 +1,4 @@
-"""Write tables and figures of documents from the stored results, between the comments that name them.
+"""Write the figures of documents from the stored results, between the comments that name them.
 
     python experiments/tables.py
 
@@ -30,7 +30,8 @@ def number(value: float, places: int = 3) -> str:
 
 def spread(cell: dict[str, float], places: int = 3) -> str:
     """Return the mean and the middle 95% of the resamplings."""
-    return f"{number(cell['mean'], places)} ({number(cell['lower'], places)} to {number(cell['upper'], places)})"
+    mean, lower, upper = (number(cell[name], places) for name in ("mean", "lower", "upper"))
+    return f"{mean} ({lower} to {upper})"
 
 
 def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
@@ -53,7 +54,8 @@ def claims() -> str:
     learned = fer["learning"]["snapshots 4"]["own cells"]
     post_hoc = fer["post-hoc"]["empirical, without replacement"]
     epsilon = binary["epsilon"]["1000"]
-    floor = f"{spread(epsilon['calibrated']['max'])}; by chance {number(epsilon['noise_floor']['max']['mean'])}"
+    by_chance = number(epsilon["noise_floor"]["max"]["mean"])
+    floor = f"{spread(epsilon['calibrated']['max'])}; by chance {by_chance}"
     xray = stored("xray")
     kinds = stored("galleries")["kinds"]["first and second choice"].values()
     known = [
@@ -262,7 +264,9 @@ def calibration_errors() -> str:
             for text in (number(found["mean"]), number(found["floor"]), number(found["p"]))
         ]
         + [
-            f"{number(result['5'][name]['max'], 2)} ({number(result['5'][name]['floor of max'], 2)})"
+            "{} ({})".format(
+                *(number(result["5"][name][key], 2) for key in ("max", "floor of max"))
+            )
         ]
         for name in result["2"]
     ]
@@ -371,7 +375,8 @@ def accuracy_per_label() -> str:
         rows.append([PANELS[name], "the paper's", *paper, number(found["floor"]["mean"])])
         rows.append(["", "hocal", *ours, ""])
     words = (
-        f"Error of the aleatoric uncertainty in nats (mean of {result['resamplings']} resamplings; the\n"
+        "Error of the aleatoric uncertainty in nats "
+        f"(mean of {result['resamplings']} resamplings; the\n"
         "floor is the paper's method with *all* labels of the calibration half):\n\n"
     )
     heads = ["data, model", "method", *(f"{k} labels" for k in labels), "floor"]
@@ -388,9 +393,11 @@ def labels_saved() -> str:
     five, ten = (number(widths[k]["width"]["shannon aleatoric"]["mean"], 2) for k in ("5", "10"))
     range_ = number(widths["5"]["paper"]["shannon"]["mean"], 2)
     return (
-        f"Two labels per item do what the paper's method needs {min(needed)} to {max(needed)} for.\n"
+        "Two labels per item do what the paper's method needs "
+        f"{min(needed)} to {max(needed)} for.\n"
         "The 95% interval for the aleatoric uncertainty of a cell with 200 or more items is\n"
-        f"{five} nats wide at five labels and {ten} at ten on CIFAR-10H, of a possible {range_}; the\n"
+        f"{five} nats wide at five labels and {ten} at ten on CIFAR-10H, "
+        f"of a possible {range_}; the\n"
         "paper's bound says nothing there.\n"
     )
 
@@ -406,7 +413,8 @@ def ensemble_claim() -> str:
     ensemble, none, two = (number(error, 2) for error in misses)
     return (
         "On CIFAR-10H, eight networks that differ in their seed miss the aleatoric uncertainty of\n"
-        f'their cells by {ensemble} nats, where saying "none" misses it by {none} and two labels per image\n'
+        f'their cells by {ensemble} nats, where saying "none" misses it by {none} '
+        "and two labels per image\n"
         f"by {two} (`experiments/README.md`).\n"
     )
 

@@ -16,8 +16,8 @@ settings.register_profile("hocal", derandomize=True, deadline=None, max_examples
 settings.load_profile("hocal")
 
 
-# What takes longer to make than the tests that use it: a Spark, the demonstration, the site, the packages,
-# thousands of simulated tables.
+# What takes longer to make than the tests that use it: a Spark, the demonstration, the site, the
+# packages, hundreds of simulated tables.
 MADE_ONCE = ("spark", "shown", "site", "built", "null_checks")
 
 

@@ -52,7 +52,7 @@ def why_no_spark() -> str:
 
 
 def local_spark() -> Any:
-    """Start Spark inside this process: two threads, no web page, nothing listening beyond this machine."""
+    """Start Spark with two threads, no web page, and nothing listening beyond this machine."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # its workers use this environment

@@ -1,4 +1,4 @@
-"""Pages that tell of benchmarks say what the stored results say; `make bench-tiny` runs the benchmarks themselves."""
+"""Pages say what the stored results of benchmarks say; `make bench-tiny` runs the benchmarks."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every example in the documents runs, every link leads somewhere, and the documentation builds without a warning."""
+"""Examples in documents run, links lead somewhere, and the site builds without a warning."""
 
 import contextlib
 import importlib
@@ -163,7 +163,7 @@ def test_example_on_spark_runs(
 def test_pictures_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a quarter of the digits: what is tested is that the script runs, not how fine its curves are."""
+    """From a quarter of the digits: that the script runs is tested, not how fine its curves are."""
     monkeypatch.syspath_prepend(str(PICTURES.parent))
     script = importlib.import_module(PICTURES.stem)
     monkeypatch.setattr(script, "N_ITEMS", script.N_ITEMS // 4)
