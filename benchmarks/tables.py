@@ -1,6 +1,8 @@
-"""Write the tables of README.md from the stored results, between the comments that name them.
+"""Write the tables of documents from the stored results, between the comments that name them.
 
-python benchmarks/tables.py
+    python benchmarks/tables.py
+
+The documents are README.md here and docs/comparison.md.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-README = Path(__file__).parent / "README.md"
-RESULTS = Path(__file__).parent / "results"
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+RESULTS = HERE / "results"
 
 
 def stored(name: str) -> Any:
@@ -71,13 +74,19 @@ def transport_pairs() -> str:
     result = stored("wasserstein")
     rows = [
         [
-            row["n_classes"], row["k"], count(row["n_items"]), " and ".join(map(count, row["atoms"])),
-            duration(best_peer(row["seconds"])), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
-            figure(row["times_faster_in_the_worst_draw"]), memory(row["peak_bytes"]["hocal"]),
+            row["n_classes"],
+            row["k"],
+            count(row["n_items"]),
+            " and ".join(map(count, row["atoms"])),
+            duration(best_peer(row["seconds"])),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
+            figure(row["times_faster_in_the_worst_draw"]),
+            memory(row["peak_bytes"]["hocal"]),
         ]
         for part in ("one_pair", "one_pair_of_two_classes", "many_classes")
         for row in result[part]
-    ]  # fmt: skip
+    ]
     heads = [
         "classes",
         "k",
@@ -103,14 +112,19 @@ def transport_cells() -> str:
     )
     rows = [
         [
-            row["n_classes"], count(row["items_a_cell"]), row["cell_sizes"], row["k"],
-            duration(best_peer(row["seconds"])), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            row["n_classes"],
+            count(row["items_a_cell"]),
+            row["cell_sizes"],
+            row["k"],
+            duration(best_peer(row["seconds"])),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
         ]
         for part in parts
         for row in result[part]
-    ]  # fmt: skip
+    ]
     return table(
-        ["classes", "items a cell", "sizes", "k", "best peer", "hocal", "times faster"], rows
+        ["classes", "items per cell", "sizes", "k", "best peer", "hocal", "times faster"], rows
     )
 
 
@@ -118,11 +132,15 @@ def transport_lines() -> str:
     """Return the distances of weighted mixtures of two classes."""
     rows = [
         [
-            count(row["n_mixtures"]), count(row["n_atoms"]), duration(row["seconds"]["pot_line"]),
-            duration(row["seconds"]["scipy_line"]), duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            count(row["n_mixtures"]),
+            count(row["n_atoms"]),
+            duration(row["seconds"]["pot_line"]),
+            duration(row["seconds"]["scipy_line"]),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
         ]
         for row in stored("wasserstein")["weighted_lines"]
-    ]  # fmt: skip
+    ]
     return table(
         ["pairs", "atoms", "POT `emd2_1d`", "SciPy", "hocal", "times faster than the better"], rows
     )
@@ -146,12 +164,18 @@ def decomposition() -> str:
         }
         rows.append(
             [
-                " x ".join(map(count, case["shape"])), case["dtype"], duration(case["read_seconds"]),
-                figure(relative["hocal"]), figure(relative["hocal_from_mixtures"]),
-                figure(relative["hocal_tensor_1_thread"]), figure(relative["hocal_tensor_2_threads"]),
-                figure(min(peers.values())), figure(min(both.values())), figure(relative.get("probly")),
+                " x ".join(map(count, case["shape"])),
+                case["dtype"],
+                duration(case["read_seconds"]),
+                figure(relative["hocal"]),
+                figure(relative["hocal_from_mixtures"]),
+                figure(relative["hocal_tensor_1_thread"]),
+                figure(relative["hocal_tensor_2_threads"]),
+                figure(min(peers.values())),
+                figure(min(both.values())),
+                figure(relative.get("probly")),
             ]
-        )  # fmt: skip
+        )
     heads = [
         "items x members x classes",
         "dtype",
@@ -183,14 +207,19 @@ def decomposition_gpu() -> str:
     """Return the decompositions on a GPU."""
     rows = [
         [
-            " x ".join(map(count, row["shape"])), row["dtype"], memory(row["bytes"]),
-            duration(row["milliseconds"]["read"] / 1e3), duration(row["milliseconds"]["peer"] / 1e3),
-            duration(row["milliseconds"]["hocal"] / 1e3), figure(row["relative_to_the_read"]),
-            figure(row["times_faster_than_peer"]), duration(row["milliseconds_from_idle"]["hocal"] / 1e3),
+            " x ".join(map(count, row["shape"])),
+            row["dtype"],
+            memory(row["bytes"]),
+            duration(row["milliseconds"]["read"] / 1e3),
+            duration(row["milliseconds"]["peer"] / 1e3),
+            duration(row["milliseconds"]["hocal"] / 1e3),
+            figure(row["relative_to_the_read"]),
+            figure(row["times_faster_than_peer"]),
+            duration(row["milliseconds_from_idle"]["hocal"] / 1e3),
             *(memory(row["peak_bytes"][name]) for name in ("peer", "hocal")),
         ]
         for row in stored("decomposition_gpu")["rows"]
-    ]  # fmt: skip
+    ]
     heads = [
         "items x members x classes",
         "dtype",
@@ -207,12 +236,17 @@ def deconvolution_pool() -> str:
     """Return the pool against plain expectation maximisation."""
     rows = [
         [
-            row["data"], row["n_classes"], row["k"], count(row["n_snapshots"]), count(row["n_atoms"]),
-            duration(row["hocal"]["seconds"]), f"{row['hocal']['gap']:.0e}",
+            row["data"],
+            row["n_classes"],
+            row["k"],
+            count(row["n_snapshots"]),
+            count(row["n_atoms"]),
+            duration(row["hocal"]["seconds"]),
+            f"{row['hocal']['gap']:.0e}",
             *(_slow(row, short) for short in row["em"]),
         ]
         for row in stored("deconvolution")["em"]
-    ]  # fmt: skip
+    ]
     heads = ["data", "classes", "k", "snapshots", "atoms", "hocal", "its gap"]
     return table(
         [*heads, *(f"times faster than EM to {short}" for short in ("1e-6", "1e-8"))], rows
@@ -221,19 +255,26 @@ def deconvolution_pool() -> str:
 
 def _slow(row: dict[str, Any], short: str) -> str:
     found = row["em"][short]
-    return f"{'' if found['reached'] else 'over '}{figure(row['times_faster'][short])} ({count(found['steps'])} steps)"
+    faster = figure(row["times_faster"][short])
+    over = "" if found["reached"] else "over "
+    return f"{over}{faster} ({count(found['steps'])} steps)"
 
 
 def deconvolution_optimum() -> str:
     """Return the pool against a convex solver."""
     rows = [
         [
-            row["data"], row["n_classes"], row["k"], count(row["n_snapshots"]), duration(row["seconds"]["cvxpy"]),
-            duration(row["seconds"]["hocal"]), figure(row["times_faster"]),
+            row["data"],
+            row["n_classes"],
+            row["k"],
+            count(row["n_snapshots"]),
+            duration(row["seconds"]["cvxpy"]),
+            duration(row["seconds"]["hocal"]),
+            figure(row["times_faster"]),
             f"{row['hocal_ahead_in_nats_an_item']:.0e}",
         ]
         for row in stored("deconvolution")["cvxpy"]
-    ]  # fmt: skip
+    ]
     heads = [
         "data",
         "classes",
@@ -251,11 +292,16 @@ def deconvolution_fit() -> str:
     """Return whole fits from counted labels."""
     rows = [
         [
-            count(row["n_items"]), row["n_classes"], row["k"], count(row["n_filled_cells"]),
-            count(row["n_distinct"]), duration(row["seconds"]), memory(row["peak_bytes"]),
+            count(row["n_items"]),
+            row["n_classes"],
+            row["k"],
+            count(row["n_filled_cells"]),
+            count(row["n_distinct"]),
+            duration(row["seconds"]),
+            memory(row["peak_bytes"]),
         ]
         for row in stored("deconvolution")["fit"]
-    ]  # fmt: skip
+    ]
     return table(["items", "classes", "k", "cells", "distinct snapshots", "time", "memory"], rows)
 
 
@@ -283,7 +329,7 @@ def calibration() -> str:
             rows.append([*data, job, *map(duration, times)])
             data = ["", "", ""]
     names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
-    return table(["items", "classes", "labels an item", "job", *names], rows)
+    return table(["items", "classes", "labels per item", "job", *names], rows)
 
 
 def calibration_memory() -> str:
@@ -291,11 +337,13 @@ def calibration_memory() -> str:
     result = stored("calibration")
     rows = [
         [
-            count(row["n_items"]), row["n_classes"], memory(row["input_bytes"]),
+            count(row["n_items"]),
+            row["n_classes"],
+            memory(row["input_bytes"]),
             *(memory(row["peak_bytes"].get(name, {}).get("fit")) for name in CALIBRATORS),
         ]
         for row in [*result["rows"], *result["many_classes"]]
-    ]  # fmt: skip
+    ]
     names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
     return table(["items", "classes", "input", *names], rows)
 
@@ -309,13 +357,21 @@ def annotation_counts() -> str:
         faster = row["times_faster_than_crowdkit"]
         rows.append(
             [
-                count(row["n_labels"]), row["n_classes"], "text" if row["text"] else "integers",
-                *(figure(row["ratio_to_group_by"].get(engine)) for engine in ("duckdb", "polars", "pandas")),
-                duration(seconds["hocal_on_duckdb"]), memory(row["peak_bytes"]["hocal_on_duckdb"]),
-                duration(seconds.get("crowdkit")), figure(faster.get("hocal_on_pandas")),
-                duration(seconds.get("cleanlab")), duration(seconds.get("hocal_on_wide_pandas")),
+                count(row["n_labels"]),
+                row["n_classes"],
+                "text" if row["text"] else "integers",
+                *(
+                    figure(row["ratio_to_group_by"].get(engine))
+                    for engine in ("duckdb", "polars", "pandas")
+                ),
+                duration(seconds["hocal_on_duckdb"]),
+                memory(row["peak_bytes"]["hocal_on_duckdb"]),
+                duration(seconds.get("crowdkit")),
+                figure(faster.get("hocal_on_pandas")),
+                duration(seconds.get("cleanlab")),
+                duration(seconds.get("hocal_on_wide_pandas")),
             ]
-        )  # fmt: skip
+        )
     heads = [
         "labels",
         "classes",
@@ -334,11 +390,14 @@ def annotation_cells() -> str:
     """Return the statistics of cells."""
     rows = [
         [
-            count(row["n_labels"]), duration(row["seconds"]["group_by"]), duration(row["seconds"]["hocal"]),
-            figure(row["ratio"]), memory(row["peak_bytes"]["hocal"]),
+            count(row["n_labels"]),
+            duration(row["seconds"]["group_by"]),
+            duration(row["seconds"]["hocal"]),
+            figure(row["ratio"]),
+            memory(row["peak_bytes"]["hocal"]),
         ]
         for row in stored("annotations")["cells"]
-    ]  # fmt: skip
+    ]
     return table(["labels", "group-by", "`cell_statistics`", "ratio", "memory"], rows)
 
 
@@ -350,29 +409,166 @@ def imports() -> str:
     return table(["program", "time"], rows)
 
 
-TABLES: tuple[Callable[[], str], ...] = (
-    *(
-        transport_pairs,
-        transport_cells,
-        transport_lines,
-        decomposition,
-        decomposition_memory,
-        decomposition_gpu,
-    ),
-    *(
-        deconvolution_pool,
-        deconvolution_optimum,
-        deconvolution_fit,
-        calibration,
-        calibration_memory,
-    ),
-    *(annotation_counts, annotation_cells, imports),
+# Of docs/comparison.md
+
+
+def ratios(values: Iterable[float]) -> str:
+    """Return the range of ratios in words."""
+    found = sorted(values)
+    low, high = figure(found[0]), figure(found[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+def comparison() -> str:
+    """Return how much faster hocal is than its peers, one computation per row."""
+    rows = [
+        *_compare_transport(),
+        *_compare_decomposition(),
+        *_compare_fits(),
+        *_compare_counting(),
+    ]
+    return table(["computation", "peer", "hocal is"], rows)
+
+
+def _compare_transport() -> list[list[str]]:
+    result = stored("wasserstein")
+    pair = {row["k"]: figure(row["times_faster"]) for row in result["one_pair"]}
+    large, small, lines = (
+        ratios(row["times_faster"] for row in result[part])
+        for part in ("large_cells", "small_cells", "one_pair_of_two_classes")
+    )
+    many = max(result["weighted_lines"], key=lambda row: row["n_mixtures"])
+    return [
+        [
+            "W1 between samples of 2,000 snapshots, ten classes",
+            "POT's `emd2`",
+            f"{pair[2]}, {pair[10]} and {pair[50]} times faster with 2, 10 and 50 labels per item",
+        ],
+        [
+            "the same in 100 cells of 2,000 and of 50 items",
+            "POT's `emd2`",
+            f"{large} times and {small} times faster",
+        ],
+        ["W1 with two classes, one pair", "the faster of POT and SciPy", f"{lines} times as fast"],
+        [
+            f"W1 with two classes, {count(many['n_mixtures'])} pairs",
+            "the faster of POT and SciPy",
+            f"{figure(many['times_faster'])} times faster",
+        ],
+    ]
+
+
+def _compare_decomposition() -> list[list[str]]:
+    result = stored("decomposition")
+    times = [case["time_relative_to_read"] for case in result["cases"] + result["sizes"]]
+    tensors = ratios(time["torch_uncertainty_1_thread"] / time["hocal"] for time in times)
+    probly = ratios(time["probly"] / time["hocal"] for time in times if "probly" in time)
+    large = [
+        row
+        for row in stored("decomposition_gpu")["rows"]
+        if row["dtype"] == "float32" and row["bytes"] >= 4.8e8
+    ]
+    faster = ratios(row["times_faster_than_peer"] for row in large)
+    passes = ratios(row["relative_to_the_read"] for row in large)
+    return [
+        [
+            "parts of an ensemble's uncertainty, arrays, one thread",
+            "torch-uncertainty, probly",
+            f"{tensors} and {probly} times faster",
+        ],
+        [
+            "the same on an H200",
+            "torch-uncertainty's expression",
+            f"{faster} times faster from half a gigabyte on in float32, "
+            f"at {passes} times one pass over memory",
+        ],
+    ]
+
+
+def _compare_fits() -> list[list[str]]:
+    solver = stored("deconvolution")["cvxpy"]
+    apart = max(abs(row["hocal_ahead_in_nats_an_item"]) for row in solver)
+    million = next(row for row in stored("calibration")["rows"] if row["n_items"] == 1_000_000)
+    seconds = {
+        name: jobs["fit"] + jobs["predict_proba"] for name, jobs in million["seconds"].items()
+    }
+
+    def against(peer: str) -> str:
+        faster = (
+            figure(seconds[peer] / seconds[f"hocal_{method}"])
+            for method in ("empirical", "deconvolved")
+        )
+        return "{} times as fast (empirical), {} times (deconvolved)".format(*faster)
+
+    return [
+        [
+            "maximum likelihood of the pool",
+            "CVXPY with Clarabel",
+            f"{ratios(row['times_faster'] for row in solver)} times faster, "
+            f"same optimum to {apart:.0e} nats",
+        ],
+        [
+            "calibrating 1,000,000 items, fit and predict",
+            "scikit-learn, isotonic",
+            against("sklearn_isotonic"),
+        ],
+        ["the same", "netcal, histogram binning", against("netcal")],
+    ]
+
+
+def _compare_counting() -> list[list[str]]:
+    sizes = stored("annotations")["count"]
+    slower = ratios(
+        row["ratio_to_group_by"][engine] for row in sizes for engine in ("duckdb", "polars")
+    )
+    votes = ratios(
+        row["times_faster_than_crowdkit"]["hocal_on_pandas"]
+        for row in sizes
+        if row["n_labels"] >= 1_000_000 and row["times_faster_than_crowdkit"]
+    )
+    fewest, most = (count(of(row["n_labels"] for row in sizes)) for of in (min, max))
+    return [
+        [
+            f"counting labels of a table, {fewest} to {most} labels",
+            "the plain group-by of DuckDB or polars",
+            f"{slower} times its time, checks included",
+        ],
+        [
+            "the same on pandas, 1,000,000 labels and more",
+            "crowd-kit's MajorityVote",
+            f"{votes} times faster",
+        ],
+    ]
+
+
+Maker = Callable[[], str]
+
+TABLES: tuple[Maker, ...] = (
+    transport_pairs,
+    transport_cells,
+    transport_lines,
+    decomposition,
+    decomposition_memory,
+    decomposition_gpu,
+    deconvolution_pool,
+    deconvolution_optimum,
+    deconvolution_fit,
+    calibration,
+    calibration_memory,
+    annotation_counts,
+    annotation_cells,
+    imports,
 )
 
+DOCUMENTS: dict[Path, tuple[Maker, ...]] = {
+    HERE / "README.md": TABLES,
+    ROOT / "docs" / "comparison.md": (comparison,),
+}
 
-def fill(text: str) -> str:
-    """Return the document with every table written anew."""
-    for make in TABLES:
+
+def fill(text: str, makers: Iterable[Maker]) -> str:
+    """Return a document with everything between its comments written anew."""
+    for make in makers:
         start = f"<!-- {make.__name__} -->\n"
         end = f"<!-- end of {make.__name__} -->\n"
         before, rest = text.split(start)
@@ -382,4 +578,5 @@ def fill(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(fill(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for document, makers in DOCUMENTS.items():
+        document.write_text(fill(document.read_text(encoding="utf-8"), makers), encoding="utf-8")

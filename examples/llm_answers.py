@@ -58,7 +58,7 @@ def write_tickets(
 def ask_large_model(
     tickets: np.ndarray, answers: np.ndarray, generator: np.random.Generator
 ) -> pd.DataFrame:
-    """Simulate the log of a language model: a row an answer, in its own words.
+    """Simulate the log of a language model: one row per answer, in its own words.
 
     Ask in separate calls at the temperature that you use otherwise: the guarantees need answers
     that are independent given the question, and a second answer in the same conversation is not.

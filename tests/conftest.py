@@ -16,8 +16,14 @@ settings.register_profile("hocal", derandomize=True, deadline=None, max_examples
 settings.load_profile("hocal")
 
 
+# What takes longer to make than the tests that use it: a Spark, the demonstration, the site, the
+# packages, hundreds of simulated tables.
+MADE_ONCE = ("spark", "shown", "site", "built", "null_checks")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all tests on one Spark: starting it takes longer than most of them."""
+    """Keep tests that share something costly in one worker, which makes it once."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        shared = [name for name in MADE_ONCE if name in getattr(item, "fixturenames", ())]
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(shared[0]))

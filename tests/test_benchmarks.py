@@ -1,8 +1,10 @@
-"""The benchmarks' page says what their stored results say; `make bench-tiny` runs the benchmarks themselves."""
+"""Pages say what the stored results of benchmarks say; `make bench-tiny` runs the benchmarks."""
 
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -17,10 +19,13 @@ def load_tables() -> ModuleType:
     return module
 
 
-def test_tables_are_those_of_the_results() -> None:
-    page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", ["benchmarks/README.md", "docs/comparison.md"])
+def test_documents_hold_the_stored_results(document: str) -> None:
+    tables = load_tables()
+    path = BENCHMARKS.parent / document
+    text = path.read_text(encoding="utf-8")
 
-    assert load_tables().fill(page) == page
+    assert tables.fill(text, tables.DOCUMENTS[path]) == text
 
 
 def test_every_benchmark_has_a_result() -> None:

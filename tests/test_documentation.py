@@ -1,22 +1,23 @@
-"""Every example in the documents runs, every link leads somewhere, and the documentation builds without a warning."""
+"""Examples in documents run, links lead somewhere, and the site builds without a warning."""
 
 import contextlib
+import importlib
 import io
 import logging
 import os
 import re
+import runpy
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import hocal
-from engines import why_no_spark
+from engines import spark  # noqa: F401 - a fixture
 from hocal.datasets import make_mixture_world
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +26,9 @@ PLAIN_FILES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("experiments/*.md")]
 )
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+ON_SPARK = ROOT / "examples" / "spark_tables.py"
+PICTURES = ROOT / "examples" / "pictures.py"
+IN_PROCESS = [example for example in EXAMPLES if example not in (ON_SPARK, PICTURES)]
 
 # Commands that install or run what other tests run; any other command in a document is run here.
 RUN_ELSEWHERE = (
@@ -99,6 +103,12 @@ def run_hocal(arguments: list[str]) -> None:
         Path(target).write_text(said.getvalue(), encoding="utf-8")
 
 
+def run_script(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a script in this process, for the same reason."""
+    monkeypatch.setattr(sys, "argv", [str(example)])
+    runpy.run_path(str(example), run_name="__main__")
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_examples_of_a_document_run_in_order(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,19 +131,50 @@ def test_examples_of_a_document_run_in_order(
             run_shell(block)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_example_runs(example: Path) -> None:
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("example", IN_PROCESS, ids=lambda path: path.name)
+def test_example_runs(
+    example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = example.read_text(encoding="utf-8")
-    if "pyspark" in text and why_no_spark():
-        pytest.skip(why_no_spark())
     if re.search(r"\bload_(crowd|cifar10h)\(", text) and "HOCAL_DATA" not in os.environ:
         pytest.skip("the example reads real data, and HOCAL_DATA is not set")
-    finished = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, check=False
-    )
 
-    assert finished.returncode == 0, finished.stderr
-    assert finished.stdout
+    run_script(example, monkeypatch)
+
+    assert capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default")
+def test_example_on_spark_runs(
+    spark: Any,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It finds the Spark of the other tests, and must leave it running."""
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+
+    run_script(ON_SPARK, monkeypatch)
+
+    assert capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default")
+def test_pictures_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a quarter of the digits: that the script runs is tested, not how fine its curves are."""
+    monkeypatch.syspath_prepend(str(PICTURES.parent))
+    script = importlib.import_module(PICTURES.stem)
+    monkeypatch.setattr(script, "N_ITEMS", script.N_ITEMS // 4)
+    monkeypatch.setattr(script, "N_FIT", script.N_FIT // 4)
+
+    script.main(tmp_path)
+
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {"reliability.png", "uncertainty.png"}
+    assert drawn <= {path.name for path in (ROOT / "docs" / "images").iterdir()}
+    assert "inside their noise band" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("document", PLAIN_FILES, ids=name_of)
@@ -152,6 +193,15 @@ def test_no_page_names_a_host_that_it_does_not_need() -> None:
     text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
 
     assert set(re.findall(r"https?://([^/)>\s]+)", text)) <= {"arxiv.org"}
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/comparison.md"])
+def test_measured_figures_are_generated(name: str) -> None:
+    """Outside the comments between which `tables.py` writes, no error, ratio or time is given."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    by_hand = re.sub(r"<!-- (\w+) -->.*?<!-- end of \1 -->", "", text, flags=re.DOTALL)
+
+    assert re.findall(r"\d times|\d+ nats|(?<![\w.])\.\d+|\d (?:ms|s|MB|GB)\b", by_hand) == []
 
 
 def test_page_of_public_names_lists_them_all() -> None:

@@ -1,4 +1,4 @@
-"""The stored results of the experiments are what the scripts give: a cheap slice of each is computed again."""
+"""Stored results are what the experiments give: a cheap slice of each is computed again."""
 
 import importlib
 import json
@@ -15,7 +15,7 @@ import hocal
 from hocal.uncertainty.entropy import get_entropy
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-# One label an item is among what the experiments compare.
+# One label per item is among what the experiments compare.
 pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
 DATA = pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA names no data folder")
 
@@ -35,7 +35,7 @@ def stored(name: str) -> Any:
 
 
 def assert_same(found: Any, kept: Any, tolerance: float = 5e-4, where: str = "") -> None:
-    """Compare every figure that was found with the one that is stored, of the first resampling if there are more."""
+    """Compare every figure with the stored one, of the first resampling if there are more."""
     if isinstance(found, dict):
         assert found
         for name, value in found.items():
@@ -45,10 +45,13 @@ def assert_same(found: Any, kept: Any, tolerance: float = 5e-4, where: str = "")
         assert found == pytest.approx(expected, abs=tolerance), where
 
 
-def test_tables_of_the_readme_hold_the_stored_results(load: Load) -> None:
-    text = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", ["experiments/README.md", "README.md", "docs/two-labels.md"])
+def test_documents_hold_the_stored_results(load: Load, document: str) -> None:
+    tables = load("tables")
+    path = EXPERIMENTS.parent / document
+    text = path.read_text(encoding="utf-8")
 
-    assert load("tables").fill(text) == text
+    assert tables.fill(text, tables.DOCUMENTS[path]) == text
 
 
 # CIFAR-10H
@@ -80,7 +83,7 @@ def test_methods_without_labels_have_the_stored_errors_on_cifar10h(load: Load) -
 def test_with_one_label_the_papers_error_is_the_mean_entropy_whatever_the_cells(
     load: Load, n_slices: int
 ) -> None:
-    """One label has no entropy (erratum E2): .154 nats on CIFAR-10H, where the paper's table says .501."""
+    """One label has no entropy (erratum E2): .154 nats, where the paper's table says .501."""
     p, counts = load("real_data").cifar10h()
     labels = hocal.uncertainty.snapshots.draw_snapshots(counts, 1, replace=True, random_state=0)
 

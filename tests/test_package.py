@@ -1,4 +1,4 @@
-"""What is shipped: the files of wheel and source archive, their metadata, and an installation without extras."""
+"""What is shipped: files of wheel and source archive, metadata, installing without extras."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ class Built(NamedTuple):
 
 def build(source: Path, folder: Path) -> Built:
     """Build both from a checkout, as `python -m build` does but in this environment."""
-    code = "import sys; from hatchling.build import *; build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
+    code = (
+        "import sys; from hatchling.build import *; "
+        "build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
+    )
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1735000000"}
     subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=source, env=environment, check=True
@@ -125,7 +128,7 @@ def test_source_archive_holds_no_data(built: Built) -> None:
 
 
 def test_source_archive_leaves_out_tests_of_what_it_has_not(built: Built) -> None:
-    """Documents, experiments, pictures and this file are about the repository; all other tests run from the archive."""
+    """Documents, experiments, pictures and this file are about the repository."""
     tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
 
     about = {"benchmarks", "documentation", "experiments", "package"}
