@@ -1,4 +1,4 @@
-"""The house has one direction of flow: a room imports only rooms above it, a file only files above it in its room."""
+"""The house has one direction: rooms import rooms above, files the files above in their room."""
 
 import ast
 from importlib import import_module
@@ -162,7 +162,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "hocal"
 
 
 def imported(module: str) -> set[str]:
-    """Return what a module imports from hocal, at any depth of its code, without the leading `hocal.`."""
+    """Return what a module imports from hocal, anywhere, without the leading `hocal.`."""
     path = SOURCE / f"{module.replace('.', '/')}.py"
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

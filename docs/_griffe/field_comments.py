@@ -1,4 +1,4 @@
-"""Let the API pages show what is written behind the fields of a result: ``name: type  #: what it is``."""
+"""Show on API pages what is written behind a field: ``name: type  #: what it is``."""
 
 import re
 from pathlib import Path

@@ -456,7 +456,7 @@ def test_labels_that_are_all_repeated_leave_nothing() -> None:
 
     with pytest.raises(
         ValueError,
-        match=r"`labels` must have a label that can be counted, got none. All were left out by duplicates=",
+        match=r"must have a label that can be counted, got none. All were left out by duplicates=",
     ):
         cell_statistics(
             labels, arrow_table(PREDICTIONS), annotator="worker", duplicates="drop", **ARGUMENTS

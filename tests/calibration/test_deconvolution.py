@@ -33,7 +33,7 @@ def aleatoric(fit: Deconvolution) -> Array:
 
 
 def draw_world(n_items: int, n_classes: int, totals: Any, seed: int = 0) -> dict[str, Any]:
-    """Draw items in a grid of three groups by four levels; higher levels disagree less, the last group more."""
+    """Draw items of three groups by four levels; higher levels disagree less."""
     generator = np.random.default_rng(seed)
     cells = generator.integers(0, 11, n_items)  # cell 11 stays empty
     sharpness = np.array([1.0, 2.0, 4.0, 8.0])[cells % 4] / np.where(cells // 4 == 2, 2, 1)
@@ -63,7 +63,7 @@ def cell_means(values: Array, cells: NDArray[np.intp]) -> Array:
 
 
 def draw_problem(n_rows: int, k: int, n_atoms: int = 400) -> tuple[Array, Array]:
-    """Return the likelihood of drawn snapshots of k labels under random atoms, and random frequencies."""
+    """Return likelihoods of drawn k-snapshots under random atoms, and frequencies."""
     generator = np.random.default_rng(0)
     labels = generator.multinomial(k, generator.dirichlet([2.0, 1.0, 0.5], size=n_rows))
     logs = labels @ np.log(generator.dirichlet([1.0, 1.0, 1.0], size=n_atoms)).T
@@ -157,7 +157,7 @@ def test_gap_is_a_bound_where_the_steps_run_out(
 @pytest.mark.parametrize("k", [2, 50, 20_000])
 @pytest.mark.parametrize("prior", [1e-6, 1.0, 1e6])
 def test_no_atom_deserves_another_weight_than_it_has(n_rows: int, k: int, prior: float) -> None:
-    """Few and many snapshots, labels that leave much or nothing open, a prior that says nothing or everything."""
+    """Few and many snapshots and labels, a prior that says nothing or everything."""
     problem = draw_problem(n_rows, k)
 
     fit = fit_pool(*problem, prior=prior)
@@ -184,7 +184,7 @@ def test_a_factor_of_a_row_of_the_likelihood_does_not_matter(problem: tuple[Arra
 
 
 def test_likelihood_of_the_tail_is_the_mean_over_the_ranks_it_may_lie_on() -> None:
-    """Mass .3 on two of four tail ranks: the tail's labels (1, 2, 0, 0) and (3, 0, 0, 0) by enumeration."""
+    """Mass .3 on two of four tail ranks, for the tails (1, 2, 0, 0) and (3, 0, 0, 0)."""
     leading = np.full(N_LEADING, 0.7 / N_LEADING)
     atoms = [np.append(leading, 0.3), np.append(leading, 0.3)]
     dictionary = pool.Atoms(np.array(atoms), np.array([2.0, 1.0]), 4)
@@ -301,7 +301,7 @@ def test_the_order_of_rows_does_not_matter(n_classes: int) -> None:
 
 
 def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred small cells, solved to the optimum and not only near it, so that all machines agree."""
+    """A hundred small cells, solved to the optimum, so that all machines agree."""
     generator, level = np.random.default_rng(7), np.arange(100) % 10
     cells = generator.integers(0, 100, 1000)
     p = generator.standard_gamma(np.column_stack([1 + 2 * level[cells], np.full((1000, 3), 0.5)]))
@@ -338,13 +338,13 @@ def test_cells_looked_at_together_do_not_affect_each_other(
 
 @pytest.fixture(params=["3x5", "5x3", "3x1", "1x3", "1x1", "15x4"])
 def layout(request: pytest.FixtureRequest) -> list[NDArray[np.intp]]:
-    """Return the groups and the levels of 15 cells; one of them all, or as many as cells, have no effects."""
+    """Return groups and levels of 15 cells; one for all, or one each, has no effect."""
     return [np.arange(15) % int(size) for size in request.param.split("x")]
 
 
 @pytest.fixture(params=["predicted", "not predicted"])
 def system(layout: list[NDArray[np.intp]], request: pytest.FixtureRequest) -> Any:
-    """Return objective, design and precision of 15 cells, and the matrix of the system of all their effects."""
+    """Return objective, design and precision of 15 cells, and the matrix of their effects."""
     generator, n_items = np.random.default_rng(0), np.arange(15.0)  # the first cell is empty
     mean = generator.dirichlet(np.ones(4), size=15) if request.param == "predicted" else None
     _, kind, design = tilts.make_design(layout[0], layout[1], mean, n_items)
@@ -381,7 +381,7 @@ def test_the_posterior_variance_is_that_of_a_dense_inverse(system: Any) -> None:
 
 
 def draw_many_groups(n_items: int = 900) -> dict[str, Any]:
-    """Draw items in a grid of 300 groups by three levels, most of whose cells have one item or none."""
+    """Draw items of 300 groups by three levels; most cells have one item or none."""
     generator = np.random.default_rng(8)
     cells = generator.integers(0, 900, n_items)
     p = generator.standard_gamma(
@@ -492,7 +492,7 @@ def test_cells_average_to_the_pool() -> None:
 
 
 def test_equal_cells_are_shrunk_together() -> None:
-    """Without any difference between cells the chosen scales are small and the estimates nearly equal."""
+    """Without differences between cells, scales are small and estimates nearly equal."""
     world = draw_world(600, 3, [3])
     world["cells"] = np.random.default_rng(5).integers(0, 12, 600)
     fit = fit_world(world)

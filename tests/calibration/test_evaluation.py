@@ -10,7 +10,7 @@ from reference import shannon
 
 
 def world(n_items: int, n_classes: int, seed: int) -> tuple[Mixtures, np.ndarray]:
-    """Return a Dirichlet mixture shared by all items and label distributions drawn from its atoms."""
+    """Return a Dirichlet mixture for all items, and label distributions drawn from it."""
     generator = np.random.default_rng(seed)
     atoms = generator.dirichlet(np.full(n_classes, 0.5), size=30)
     mixtures = Mixtures(atoms, np.full(30, 1 / 30), [0, 30], np.zeros(n_items, int))
@@ -39,7 +39,7 @@ def test_items_with_more_labels_count_with_all_their_snapshots() -> None:
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_p_values_are_uniform_under_the_truth(n_classes: int) -> None:
-    """Over 200 simulated worlds; the Kolmogorov-Smirnov distance stays below its 0.1% quantile, .138."""
+    """Over 200 worlds the Kolmogorov-Smirnov distance is below its 0.1% quantile, .138."""
     p_values = []
     for seed in range(200):
         mixtures, truth = world(30, n_classes, seed)
@@ -81,7 +81,7 @@ def test_a_wrong_predictor_is_found_out() -> None:
 
 
 def test_too_many_snapshots_to_list_are_replaced_by_a_sample() -> None:
-    """Ten labels of ten classes make 92,378 snapshots; the p-value of a true predictor stays moderate."""
+    """Ten labels of ten classes make 92,378 snapshots; a true predictor is not refused."""
     mixtures, truth = world(50, 10, seed=4)
     counts = draw_labels(truth, 10, random_state=5)
 
@@ -141,7 +141,7 @@ def test_debiased_and_floor_agree_per_cell() -> None:
 
 
 def test_predicted_snapshots_are_compared_as_they_are() -> None:
-    """A panel of two that always splits is right about panels that do, and wrong as a label distribution."""
+    """A panel of two that always splits is right as a panel, wrong as a distribution."""
     always_split, counts = Mixtures.from_points([[0.5, 0.5]] * 20), [[1, 1]] * 20
 
     errors = [
@@ -184,7 +184,7 @@ def test_more_labels_asked_for_than_an_item_has_are_refused() -> None:
 
 
 def test_aleatoric_error_compares_means_within_a_cell() -> None:
-    """Predicted 1 bit, true 1 and 0: the cell's gap is half a bit, not the mean of 0 and 1 apart."""
+    """Predicted 1 bit, true 1 and 0: the cell's gap is half a bit."""
     parts = hocal.decompose(Mixtures.from_points([[0.5, 0.5]] * 2), base=2)
 
     assert hocal.aleatoric_error(parts, [[5, 5], [9, 0]], cells=[0, 0]) == pytest.approx(0.5)

@@ -97,7 +97,8 @@ OPTIONS = {
     ),
     "partition": (
         "--partition random",
-        "`--partition` must be one of hocal, such as top-label or uniform, or one that --import brought, "
+        "`--partition` must be one of hocal, such as top-label or uniform, "
+        "or one that --import brought, "
         "got 'random'.",
     ),
     "cells": ("--n-cells 3", "`--cell` and `--n-cells` must be given together."),

@@ -1,4 +1,4 @@
-"""Plans come true: what is foretold about certificates and errors is what calibrating then gives."""
+"""Plans come true: calibrating gives the widths and errors that were forecast."""
 
 import re
 from typing import Any
@@ -244,7 +244,7 @@ def test_deconvolution_needs_fewer_labels_an_item_than_the_empirical_method() ->
 
 
 def test_a_large_budget_leaves_the_bias_of_the_empirical_method() -> None:
-    """With k labels the estimate tends to the mean entropy of the projection, which is known exactly."""
+    """With k labels the estimate tends to the mean entropy of the projection."""
     row = plan_budget(WORLD, 400_000, k=2, method="empirical", n_simulations=2, random_state=0).best
     bias = hocal.decompose(WORLD).aleatoric - hocal.decompose(WORLD.project(2)).aleatoric
 
@@ -272,7 +272,7 @@ def test_a_cell_counts_as_often_as_its_items() -> None:
 
 @pytest.mark.parametrize("method", ["deconvolved", "empirical"])
 def test_a_fitted_calibrator_is_a_world(method: Any) -> None:
-    """The empirical method with one label misses all of the world's aleatoric uncertainty, cell by cell."""
+    """The empirical method with one label misses all of the aleatoric uncertainty."""
     calibrator = pilot_study(method)
     n_items = calibrator.statistics_.n_items
     aleatoric = hocal.decompose(calibrator.cell_mixtures_).aleatoric

@@ -1,4 +1,4 @@
-"""Inequalities of higher-order calibration, each against closed forms or simulation with known truth."""
+"""Inequalities of higher-order calibration, against closed forms or simulation."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_guarantee_of_two_is_vacuous() -> None:
 
 
 # --- sample size
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
 
 
 def test_sample_sizes_of_the_specification() -> None:
@@ -159,7 +159,7 @@ def test_epsilon_bound_names_its_inequality_and_says_when_it_is_vacuous() -> Non
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_empirical_snapshots_are_within_epsilon_as_often_as_promised(n_classes: int) -> None:
-    """The l1 distance of the histograms bounds W1 from above, so it may only be used for three classes."""
+    """The l1 distance of histograms bounds W1 from above: used for three classes only."""
     rng, k, n_items, delta = np.random.default_rng(3), 3, 60, 0.1
     truth = rng.dirichlet(np.ones(len(enumerate_snapshots(k, n_classes))))
     error = rng.multinomial(n_items, truth, size=4000) / n_items - truth
@@ -177,7 +177,7 @@ def test_empirical_snapshots_are_within_epsilon_as_often_as_promised(n_classes: 
 
 
 def test_erratum_3_one_label_leaves_a_whole_bit_open() -> None:
-    """A fair coin's 1-snapshots have entropy 0: the gap is 1 bit, the paper's omega(1) = H_b(1) = 0."""
+    """A fair coin's 1-snapshots have entropy 0: the gap is 1 bit, the paper's bound 0."""
     bound = aleatoric_bound(0.0, 1, 2, entropy=Shannon(2), method="paper")
 
     assert bound.value == pytest.approx(1.0)
@@ -218,7 +218,7 @@ def test_erratum_5_the_degree_needs_a_factor_four() -> None:
 
 
 def test_erratum_12_two_labels_of_two_classes_make_three_snapshots() -> None:
-    """The paper counts four and needs 73,835 items; Hoeffding on the unbiased statistic needs 738."""
+    """The paper counts four and needs 73,835 items; Hoeffding needs 738."""
     assert brier_sample_size(0.1, 0.05, scale=2) == 738
     assert brier_sample_size(0.1, 0.05, scale=2, method="paper") == 64_963
     assert math.ceil(12_800 * (4 * math.log(2) + math.log(20))) == 73_835
@@ -250,7 +250,7 @@ def test_one_label_gives_a_vacuous_plugin_interval() -> None:
 
 
 def test_moment_error_covers_wrong_snapshot_distributions_and_is_reached() -> None:
-    """Moving mass from (k-1)/k to 1 changes the moment of order m by exactly m/2 times the distance."""
+    """Moving mass from (k-1)/k to 1 changes the moment by exactly m/2 times the distance."""
     rng, k, hits = np.random.default_rng(4), 6, np.arange(7)
     ratio = 0.0
     for order in (1, 2, 6):
@@ -272,7 +272,7 @@ def test_moment_error_is_vacuous_from_one_on() -> None:
 
 
 def test_coverage_of_expanded_sets_lies_between_the_bounds() -> None:
-    """S = [0, .5] under U(0, 1), truth the same shifted by at most .05 (epsilon = .1 in l1 units)."""
+    """S = [0, .5] under U(0, 1), truth shifted by at most .05 (epsilon = .1 in l1)."""
     rng = np.random.default_rng(5)
     predicted = (np.arange(10_000) + 0.5) / 10_000
     truth = np.clip(predicted + rng.choice([-0.05, 0.05], 10_000), 0, 1)
@@ -291,7 +291,7 @@ def test_default_expansion_is_the_root_of_epsilon() -> None:
 
 
 def test_erratum_6_an_odd_number_of_moments_uses_one_less() -> None:
-    """The third central moment of Beta(8, 3) is negative, so the paper's root of c_3 is no half-width."""
+    """The third central moment of Beta(8, 3) is negative: its root is no half-width."""
     moments = beta_moments(8, 3, 3)
 
     assert moment_interval(moments, 0.2, method="paper") == moment_interval(
@@ -496,7 +496,7 @@ def test_a_smaller_delta_widens_the_betting_interval() -> None:
 
 
 # --- bad input
-# -------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

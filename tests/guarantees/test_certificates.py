@@ -188,7 +188,7 @@ def test_epsilon_grows_with_a_wrong_mixture(certificate: Certificate) -> None:
 
 
 def test_many_items_with_many_labels_certify_prediction_sets() -> None:
-    """Two classes, 400 labels each, 20,000 items that all agree: slack and epsilon are small enough."""
+    """Two classes, 400 labels each, 20,000 items that agree: slack and epsilon are small."""
     counts = np.tile([[400, 0]], (20_000, 1))
     statistics = statistics_of(counts, np.zeros(len(counts), dtype=np.int64), 1)
     certificate = certify(statistics, Mixtures.from_points([[1.0, 0.0]]))
@@ -214,7 +214,7 @@ def test_advice_from_elsewhere_is_never_needed() -> None:
 
 
 def test_only_labels_of_other_cells_choose_the_statistics() -> None:
-    """A cell's coefficients are the same whatever its own labels are: replace them and compare the advice."""
+    """A cell's coefficients do not change when its own labels are replaced."""
     first = world()
     rows = np.repeat(np.arange(len(first.observed.cells)), first.observed.multiplicity)
     counts, cells = np.asarray(first.observed.counts)[rows].copy(), first.observed.cells[rows]
@@ -344,7 +344,7 @@ def test_cifar10h_intervals_are_narrow(k: int, widest: float) -> None:
 
 
 def test_epsilon_of_the_papers_predictor_is_its_sample_bound() -> None:
-    """The empirical mixture equals the observed snapshots, so only their distance to the truth is left."""
+    """The empirical mixture is the observed snapshots: only their own error is left."""
     p = np.tile([[0.6, 0.4]], (400, 1))
     counts = np.random.default_rng(0).multinomial(3, [0.6, 0.4], size=400)
     calibrator = hocal.SnapshotCalibrator(hocal.UniformPartition(1), method="empirical").fit(
@@ -366,7 +366,7 @@ def test_epsilon_of_snapshots_of_another_size_is_refused() -> None:
 
 
 def test_a_cell_unlike_its_neighbours_keeps_an_interval_nearly_as_narrow_as_alone() -> None:
-    """Neighbours about which people always agree choose statistics that are useless for an ambiguous cell."""
+    """Neighbours that people agree about choose statistics useless for an ambiguous cell."""
     generator = np.random.default_rng(0)
     ambiguous = np.repeat([False, True, False], 300)
     heads = np.where(ambiguous, 0.5, generator.random(900) < 0.5)

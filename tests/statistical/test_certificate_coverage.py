@@ -99,7 +99,7 @@ def allowed(trials: int) -> float:
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("name", WORLDS)
 def test_no_interval_fails_more_often_than_it_may(name: str, n_classes: int, k: int | str) -> None:
-    """Each setting on its own, so that a bad one cannot hide; advice comes from the world's other cells, or none."""
+    """Each setting on its own, so that a bad one cannot hide; with and without advice."""
     generator, values = (
         np.random.default_rng(
             [WORLDS.index(name), n_classes, len(str(k)) if isinstance(k, str) else k]
@@ -124,7 +124,7 @@ def test_no_interval_fails_more_often_than_it_may(name: str, n_classes: int, k: 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_cells_that_advise_each_other_keep_the_promise(name: str) -> None:
-    """The whole of certify: four alike cells, so that each one's coefficients come from the other three."""
+    """The whole of certify: four alike cells, each advised by the other three."""
     values, missed, repeats = truth(name, 3), Counter[Target](), 6
     for seed in range(repeats):
         certificate = certificate_of(name, 3, 60, 3, seed=seed)

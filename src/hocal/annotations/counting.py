@@ -268,7 +268,8 @@ def _check_numbers(
                 "count_columns",
                 f"must be {rule}",
                 value=f"{counts[row, j]:.6g}",
-                where=f"in column {columns[j]!r} and {wrong.sum()} such counts in all (item {quote(places)})",
+                where=f"in column {columns[j]!r} and {wrong.sum()} such counts in all "
+                f"(item {quote(places)})",
                 remedy=remedy,
                 settings=[Setting("missing", "drop")],
             )

@@ -50,7 +50,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def _import_modules(names: list[str]) -> list[str]:
-    """Import modules of the user, from the working directory as well: those that define partitions, say."""
+    """Import the user's modules, such as those of partitions, also from the working directory."""
     if names:
         sys.path.append(os.getcwd())  # last, so that nothing in it takes the place of a library
     for name in names:
@@ -82,7 +82,7 @@ def _options(
         list[str],
         typer.Option(
             "--import",
-            help="Import a module first, such as one with a partition of your own; can be repeated.",
+            help="Import a module first, such as one with your own partition; can be repeated.",
             metavar="MODULE",
             callback=_import_modules,
         ),

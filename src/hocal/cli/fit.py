@@ -52,7 +52,8 @@ def fit(
     partition: Annotated[
         str,
         typer.Option(
-            help="How items become cells: top-label, uniform for two classes, quantile, level-set, k-means, or a "
+            help="How items become cells: top-label, uniform for two classes, quantile, "
+            "level-set, k-means, or a "
             "class of your own as package.module:Name, after hocal --import package.module."
         ),
     ] = "top-label",
@@ -174,7 +175,7 @@ def _partition(
 
 
 def _partition_class(name: str) -> type[Partition]:
-    """Return the class with a name: "top-label" stands for TopLabelPartition, other names for themselves."""
+    """Return the class of a name; "top-label" stands for TopLabelPartition."""
     from hocal.cells import find_partition, known_partitions
 
     own = "".join(f"{word[:1].upper()}{word[1:]}" for word in name.split("-")) + "Partition"
@@ -211,7 +212,7 @@ def _statistics(
     classes: Sequence[str],
     cell: str | None,
 ) -> tuple[Partition, CellStatistics]:
-    """Return the fitted partition and the labels in its cells, counted inside the engine where that can be.
+    """Return the fitted partition and its labels, counted inside the engine where possible.
 
     A table of counts, one row per item, fits in memory, and so must the items of a partition whose
     cells no engine can compute.

@@ -395,7 +395,7 @@ def _step_rows(k: int, n_classes: int) -> tuple[Rows, Array]:
 
 
 def _minimise(costs: dict[str, Array], rows: Rows, bounds: dict[str, Any]) -> dict[str, Array]:
-    """Solve a linear program over named blocks of variables; rows are sum block @ variables <= limit."""
+    """Solve a linear program over named blocks; rows are sum block @ variables <= limit."""
     matrix = [
         np.hstack(
             [row.get(name, np.zeros((len(limit), len(cost)))) for name, cost in costs.items()]
