@@ -71,6 +71,8 @@ ROOMS: dict[str, list[str]] = {
         "recalibration",
         "components",
         "top_shares",
+        "atom_weights",
+        "item_atoms",
         "item_mixtures",
         "calibrator",
         "cross_fitting",

@@ -12,8 +12,9 @@ from scipy.special import logsumexp
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts
-from hocal._base.validation import check_counts, label_totals
+from hocal._base.validation import check_counts, check_integer, label_totals
 from hocal.calibration.components import BEYOND_TOP, labels_of
+from hocal.calibration.item_atoms import MAX_STRATA, list_atoms
 from hocal.calibration.top_shares import (
     N_COMPONENTS,
     ItemBlock,
@@ -23,11 +24,16 @@ from hocal.calibration.top_shares import (
     weigh,
 )
 from hocal.uncertainty.entropy import Brier, Entropy, Shannon, get_entropy
+from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import as_dense, log_multiplicity
 
 __all__ = ["ItemMixtures"]
 
 BLOCK_NUMBERS = 1 << 17  # probabilities, or weights, that are worked on at once: they stay in cache
+FEW_CLASSES_ATOMS = 250  # each item: posterior means given five labels are within a hundredth
+MANY_CLASSES_ATOMS = 400  # each item, with a stratum for many classes together
+ATOM_BLOCK_NUMBERS = 1 << 20  # of points, or of components, of the atoms listed at once
+MAX_NUMBERS = 250_000_000  # of all points: 2 GB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,6 +150,41 @@ class ItemMixtures:
         logs = log_multiplicity(checked) + self._log_evidence(self._with_seen(checked))
         return logs if self.counts is None else logs - self._log_evidence(self.counts)
 
+    def to_mixtures(self, *, n_atoms: int | None = None) -> Mixtures:
+        """List atoms for each item, with the mean and the uncertainties of the closed form.
+
+        For what has no closed form here: other entropies, sets, distances, draws. Conditioning the
+        atoms is nearly, `condition` exactly, what labels say.
+
+        Parameters
+        ----------
+        n_atoms : int, optional
+            Atoms of each item, at least 4 for each class up to 20; by default 250, or 400 with
+            more than 20 classes.
+
+        Returns
+        -------
+        Mixtures
+            One mixture per item; classes keep their order.
+
+        Raises
+        ------
+        InputError
+            When points of all items together have more than 250 million numbers.
+        """
+        least = 4 * min(self.n_classes, MAX_STRATA)
+        default = FEW_CLASSES_ATOMS if self.n_classes <= MAX_STRATA else MANY_CLASSES_ATOMS
+        wanted = default if n_atoms is None else n_atoms
+        size = check_integer(wanted, "n_atoms", minimum=least)
+        self._refuse_too_many(size)
+        points = np.empty((len(self), size, self.n_classes))
+        weights = np.empty((len(self), size))
+        rows = max(ATOM_BLOCK_NUMBERS // (size * max(self.n_classes, N_COMPONENTS)), 1)
+        for start in range(0, len(self), rows):
+            part = slice(start, start + rows)
+            points[part], weights[part] = list_atoms(self._block(part), size)
+        return Mixtures.of_members(points, weights)
+
     @cached_property
     def posterior_weights(self) -> tuple[Array, Array]:
         """Weights of the split and of all components, given the labels seen."""
@@ -159,11 +200,25 @@ class ItemMixtures:
 
     def blocks(self) -> Iterator[ItemBlock]:
         """Go through the items in blocks that stay in the cache."""
+        return (self._block(rows) for rows in self._row_blocks())
+
+    def _block(self, rows: slice) -> ItemBlock:
         split_weights, weights = self.posterior_weights
-        for rows in self._row_blocks():
-            labels = None if self.counts is None else labels_of(self.counts[rows])
-            top = top_shares(self.prediction[rows])
-            yield ItemBlock(top, split_weights[rows], weights[rows], labels)
+        labels = None if self.counts is None else labels_of(self.counts[rows])
+        top = top_shares(self.prediction[rows])
+        return ItemBlock(top, split_weights[rows], weights[rows], labels)
+
+    def _refuse_too_many(self, n_atoms: int) -> None:
+        """Refuse to list more numbers than fit into memory with room to work."""
+        numbers = len(self) * n_atoms * self.n_classes
+        if numbers > MAX_NUMBERS:
+            fitting = MAX_NUMBERS // (n_atoms * self.n_classes)
+            raise InputError(
+                "n_atoms",
+                f"must give at most {MAX_NUMBERS:,} numbers in all",
+                value=f"{numbers:,} for {len(self):,} items of {self.n_classes} classes",
+                remedy=f"List at most {fitting:,} items at a time: mixtures[:{fitting}].",
+            )
 
     def _row_blocks(self) -> Iterator[slice]:
         rows = max(BLOCK_NUMBERS // max(self.n_classes, N_COMPONENTS), 1)

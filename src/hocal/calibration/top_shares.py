@@ -132,7 +132,8 @@ class ItemBlock(NamedTuple):
 
     def component_brier(self) -> Array:
         """Return the expected Brier uncertainty of each component, (n_items, N_COMPONENTS)."""
-        others, first, second = self._shares()
+        others = self._others()
+        first, second = self.share_parameters()
         total = first + second
         outside = first / total
         squared = outside * (first + 1) / (total + 1)
@@ -143,7 +144,8 @@ class ItemBlock(NamedTuple):
 
     def shannon(self) -> Array:
         """Return the expected Shannon uncertainty of each item, in nats."""
-        others, first, second = self._shares()
+        others = self._others()
+        first, second = self.share_parameters()
         split = BEYOND_TOP.shannon(self.top.split, others)
         beyond = np.einsum("ic,ic->i", self.split_weights, split)
         whole = AROUND_PREDICTION.shannon(self.top.prediction, self.labels)
@@ -153,13 +155,17 @@ class ItemBlock(NamedTuple):
         inner = np.einsum("ic,ic->i", self.weights[:, :N_WHOLE], whole)
         return np.asarray(inner + np.einsum("ic,ic->i", self.weights[:, N_WHOLE:], of_shares))
 
-    def _shares(self) -> tuple[Labels | None, Array, Array]:
-        """Return the labels other than the top class, and the parameters of the shares outside."""
+    def share_parameters(self) -> tuple[Array, Array]:
+        """Return the parameters of the Beta distributed shares outside the top class."""
         if self.labels is None:
             none = np.zeros(len(self.weights))
-            return None, *self.top.beta(none, none)
+            return self.top.beta(none, none)
         n_inside, others = self.top.divide(self.labels)
-        return others, *self.top.beta(n_inside, others.totals())
+        return self.top.beta(n_inside, others.totals())
+
+    def _others(self) -> Labels | None:
+        """Return the labels other than the top class."""
+        return None if self.labels is None else self.top.divide(self.labels)[1]
 
 
 def weigh(weights: Array, log_likelihood: Array) -> Array:
