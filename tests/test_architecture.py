@@ -72,6 +72,7 @@ ROOMS: dict[str, list[str]] = {
         "components",
         "top_shares",
         "atom_weights",
+        "component_draws",
         "item_atoms",
         "item_mixtures",
         "calibrator",

@@ -13,7 +13,7 @@ from hocal._base.typing import Array
 
 __all__ = ["tilt_to_targets"]
 
-MAX_STEPS = 30  # of Newton's method; five to ten suffice
+MAX_STEPS = 100  # of Newton's method; ten suffice for most items, rare ones need many
 MAX_CHANGE = 2.0  # of a logarithm of a weight in one step: farther away the curvature misleads
 ENOUGH = 1e-9  # gap of an expectation
 RIDGE = 1e-10  # of the curvature of standardised functions, some of which nearly coincide

@@ -1,11 +1,12 @@
-"""Atoms that stand for the mixture of an item: stratified by a label it might get next.
+"""Atoms that stand for the mixture of an item: stratified by two labels it might get next.
 
-A mixture is the sum over classes j of P(next label = j) times the mixture given that label. Each
-class, or each of the likely ones and all others together, has atoms of its own, so that labels
-which surprise still find atoms near what they say. Within a class the components are chosen at
-evenly spaced positions of their weights, and Dirichlet components are drawn with random numbers
-that all items share: the atoms of an item do not depend on its neighbours. Classes are taken in
-the order of their means, so that relabelling them relabels the atoms.
+A mixture is the sum over pairs of labels of their probability times the mixture given the pair. The
+atoms are divided among pairs: twice the leading class, twice another, the leading class and
+another, two others. So labels that surprise still find atoms near what they say. Given a pair, the
+components are chosen at evenly spaced positions of their weights, and Dirichlet components are
+drawn with even numbers that all items share: the atoms of an item do not depend on its
+neighbours. Classes are taken in the order of their means, so that relabelling them relabels the
+atoms.
 """
 
 from __future__ import annotations
@@ -17,25 +18,35 @@ from scipy.special import ndtri
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.calibration.atom_weights import tilt_to_targets
-from hocal.calibration.components import AROUND_PREDICTION, BEYOND_TOP, TINY, Components
+from hocal.calibration.component_draws import (
+    Choice,
+    Draws,
+    Pairs,
+    choose,
+    draw_points,
+    pair_probabilities,
+)
+from hocal.calibration.components import AROUND_PREDICTION, BEYOND_TOP, TINY
 from hocal.calibration.top_shares import N_WHOLE, ItemBlock
 
-__all__ = ["list_atoms"]
+__all__ = ["MAX_STRATA", "least_atoms", "list_atoms"]
 
 MAX_STRATA = 20  # classes with atoms of their own; beyond, one stratum for all other classes
-LEAST_ATOMS = 4  # of a stratum: fewer do not tell certain people from divided ones
-STEEPNESS = 1.0  # a stratum's atoms fall with this power of its rank: likely labels matter more
+TWICE, WITH_LEADER, WITH_OTHER = 0, 1, 2  # the second label, given the first
+SHARES = {TWICE: 1.5, WITH_LEADER: 1.5, WITH_OTHER: 0.7}  # of atoms, by second label
+LEADER_SHARE = 6.0  # of atoms given twice the leading class, on the same scale
 FLOOR = 1e-6  # share of the mean in each atom: no label is ever impossible
 GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples are spread evenly, however many are taken
-SMALLEST_SHAPE = 1e-12  # of a gamma variable, in place of 0
 
 
 class _Plan(NamedTuple):
-    """Which stratum and position each atom has; the same for all items."""
+    """Which pair of labels and which position each atom has; the same for all items."""
 
-    stratum: Index  #: (n_atoms,) rank of the hypothetical label; the last may stand for the rest
+    first: Index  #: (n_atoms,) rank of the first label; the last may stand for all the rest
+    second: Index  #: (n_atoms,) TWICE, WITH_LEADER or WITH_OTHER
+    size: Array  #: (n_atoms,) number of atoms with the same first and second
     position: Array  #: (n_atoms,) in (0, 1), among the components
-    size: Array  #: (n_atoms,) number of atoms of the stratum
+    spread: Array  #: (n_atoms,) in (0, 1), among classes where a label is to be chosen
     normal: Array  #: (n_atoms, n_classes) of the gamma variables
     log_uniform: Array  #: (n_atoms, n_classes)
 
@@ -51,22 +62,16 @@ class _Ranked(NamedTuple):
     top: Index  #: (n_items,) rank of the top class
 
 
-class _Choice(NamedTuple):
-    """What was chosen for each atom, and where in its cell the position lies."""
+class _Hypothetical(NamedTuple):
+    """Two labels for each atom, and how they were chosen."""
 
-    index: Index
-    position: Array
+    label: Index  #: (n_items, n_atoms, 2)
+    chance: Array  #: (n_items, n_atoms) of having chosen these, given the stratum
 
 
-class _Draws(NamedTuple):
-    """Atoms to draw from components around a mean."""
-
-    item: Index  #: (n_draws,)
-    atom: Index  #: (n_draws,) row of the random numbers
-    component: Index  #: (n_draws,)
-    label: Index  #: (n_draws,) hypothetical label
-    counted: Mask  #: (n_draws,) whether that label belongs to this family
-    position: Array  #: (n_draws,) that chooses the class of a star
+def least_atoms(n_classes: int) -> int:
+    """Return the number of strata, each of which needs an atom."""
+    return 1 + 3 * (min(n_classes, MAX_STRATA) - 1)
 
 
 def list_atoms(block: ItemBlock, n_atoms: int) -> tuple[Array, Array]:
@@ -77,7 +82,7 @@ def list_atoms(block: ItemBlock, n_atoms: int) -> tuple[Array, Array]:
     block : ItemBlock
         Items.
     n_atoms : int
-        Atoms of each.
+        Atoms of each, at least `least_atoms`.
 
     Returns
     -------
@@ -88,11 +93,9 @@ def list_atoms(block: ItemBlock, n_atoms: int) -> tuple[Array, Array]:
     order = np.argsort(-mean, axis=1, kind="stable")
     ranked = _rank(block, mean, order)
     plan = _make_plan(n_atoms, mean.shape[1])
-    label = _hypothetical_labels(ranked.mean, plan)
-    points = _points(block, ranked, plan, label)
+    points, weights = _atoms(block, ranked, plan)
     points *= 1 - FLOOR
     points += FLOOR * ranked.mean[:, None]
-    weights = _stratum_weights(ranked.mean, plan) / plan.size
     targets = ranked.mean, 1 - block.brier(), block.shannon()
     points, weights = tilt_to_targets(points, weights, *targets, n_means=MAX_STRATA)
     result = np.empty_like(points)
@@ -105,166 +108,144 @@ def _rank(block: ItemBlock, mean: Array, order: Index) -> _Ranked:
     if block.labels is not None:
         block.labels.add_to(counts, block.labels.n_labels)
     arrays = [mean, block.top.prediction, block.top.split, counts]
-    ranked = [np.take_along_axis(array, order, axis=1) for array in arrays]
+    means, prediction, split, seen = (np.take_along_axis(array, order, axis=1) for array in arrays)
     top = np.argmax(order == block.top.top[:, None], axis=1)
-    outside = ranked[3].copy()
+    outside = seen.copy()
     outside[np.arange(len(top)), top] = 0
-    return _Ranked(*ranked, outside, top)
+    return _Ranked(means, prediction, split, seen, outside, top)
 
 
 def _make_plan(n_atoms: int, n_classes: int) -> _Plan:
-    """Give the first strata more atoms, and spread the random numbers evenly."""
-    n_strata = min(n_classes, MAX_STRATA)
-    shares = (1 + np.arange(n_strata)) ** -STEEPNESS
-    spare = max(n_atoms - n_strata * LEAST_ATOMS, 0)
-    least = min(LEAST_ATOMS, n_atoms // n_strata)
-    ends = np.rint(np.cumsum(shares) / shares.sum() * spare) + least * np.arange(1, n_strata + 1)
-    sizes = np.diff(np.append(0, ends)).astype(np.intp)
-    sizes[0] += n_atoms - sizes.sum()
-    stratum = np.repeat(np.arange(n_strata), sizes)
+    """Give each stratum an atom, and divide the others with more for the likely labels."""
+    first, second, shares = _strata(n_classes)
+    spare = np.cumsum(shares) / shares.sum() * (n_atoms - len(first))
+    sizes = 1 + np.diff(np.rint(spare), prepend=0).astype(np.intp)
+    stratum = np.repeat(np.arange(len(sizes)), sizes)
     place = np.arange(n_atoms) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    position = (place + 0.5) / sizes[stratum]
-    normal, uniform = _random_numbers(n_atoms, n_classes)
-    return _Plan(stratum, position, sizes[stratum].astype(float), normal, np.log(uniform))
+    size = sizes[stratum].astype(np.float64)
+    position = (place + 0.5) / size
+    spread = ((place + 0.5) * GOLDEN) % 1
+    normal, uniform = _even_numbers(n_atoms, n_classes)
+    numbers = size, position, spread, normal, np.log(uniform)
+    return _Plan(first[stratum], second[stratum], *numbers)
 
 
-def _random_numbers(n_atoms: int, n_classes: int) -> tuple[Array, Array]:
-    """Return normal and uniform numbers; those of each class are spread evenly (a Latin square)."""
-    order = np.random.default_rng(0).random((2, n_atoms, n_classes)).argsort(axis=1)
-    normal, uniform = (order + 0.5) / n_atoms
-    return ndtri(normal), uniform
+def _strata(n_classes: int) -> tuple[Index, Index, Array]:
+    """Return first and second labels of the strata, and their shares of the atoms."""
+    strata = [(0, TWICE, LEADER_SHARE)]
+    n_first = min(n_classes, MAX_STRATA)
+    for rank in range(1, n_first):
+        together = n_classes > n_first and rank == n_first - 1  # stands for many classes
+        weight = 1.0 if together else 1 / rank
+        kinds = [kind for kind in SHARES if n_classes > 2 or kind != WITH_OTHER]
+        strata += [(rank, kind, SHARES[kind] * weight) for kind in kinds]
+    first, second, shares = zip(*strata, strict=True)
+    return np.array(first), np.array(second), np.array(shares)
 
 
-def _hypothetical_labels(mean: Array, plan: _Plan) -> Index:
-    """Return the label of each atom, (n_items, n_atoms); atoms of the rest choose by the mean."""
+def _even_numbers(n_atoms: int, n_classes: int) -> tuple[Array, Array]:
+    """Return normal and uniform numbers, of which every run is spread evenly.
+
+    They are multiples of roots of primes, modulo 1 (a Kronecker sequence).
+    """
+    roots = np.sqrt(_primes(2 * n_classes))
+    numbers = (0.5 + np.arange(1, n_atoms + 1)[:, None] * roots) % 1
+    return np.asarray(ndtri(numbers[:, ::2])), np.asarray(numbers[:, 1::2], np.float64)
+
+
+def _primes(n: int) -> Index:
+    """Return the first n primes."""
+    limit = int(n * (np.log(n + 2) + np.log(np.log(n + 2)))) + 10  # above the n-th prime
+    is_prime = np.arange(limit) > 1
+    for factor in range(2, int(np.sqrt(limit)) + 1):
+        is_prime[2 * factor :: factor] = False
+    return np.flatnonzero(is_prime)[:n]
+
+
+def _hypothetical(mean: Array, plan: _Plan) -> _Hypothetical:
+    """Choose the labels that the plan leaves open, in proportion to the means."""
     n_items, n_classes = mean.shape
-    label = np.repeat(plan.stratum[None], n_items, axis=0)
+    first = np.repeat(plan.first[None], n_items, axis=0)
+    chance = np.ones(first.shape)
     if n_classes > MAX_STRATA:
-        last = plan.stratum == MAX_STRATA - 1
-        rest = mean[:, None, MAX_STRATA - 1 :]
-        position = np.broadcast_to(plan.position[last], (n_items, int(last.sum())))
-        label[:, last] = MAX_STRATA - 1 + _choose(rest, position).index
-    return label
+        last = plan.first == MAX_STRATA - 1
+        rest = np.repeat(mean[:, None, MAX_STRATA - 1 :], int(last.sum()), axis=1)
+        index, chance[:, last] = _choose_label(rest, plan.position[last])
+        first[:, last] += index
+    second = np.where(plan.second == WITH_LEADER, 0, first)
+    other = plan.second == WITH_OTHER
+    eligible = np.repeat(mean[:, None], int(other.sum()), axis=1)
+    eligible[..., 0] = 0
+    np.put_along_axis(eligible, first[:, other][..., None], 0.0, axis=2)
+    second[:, other], of_second = _choose_label(eligible, plan.spread[other])
+    chance[:, other] *= of_second
+    return _Hypothetical(np.stack([first, second], axis=2), chance)
 
 
-def _stratum_weights(mean: Array, plan: _Plan) -> Array:
-    n_strata = min(mean.shape[1], MAX_STRATA)
-    strata = mean[:, :n_strata].copy()
-    strata[:, -1] = mean[:, n_strata - 1 :].sum(axis=1)
-    return np.asarray(strata[:, plan.stratum])
+def _choose_label(weights: Array, position: Array) -> tuple[Index, Array]:
+    """Return chosen classes, and the chance of each choice."""
+    index = choose(weights, np.broadcast_to(position, weights.shape[:2])).place
+    chosen = np.take_along_axis(weights, index[..., None], axis=2)[..., 0]
+    return index, chosen / np.maximum(weights.sum(axis=2), TINY)
 
 
-def _choose(weights: Array, position: Array) -> _Choice:
-    """Find positions in (0, 1) among weights on the last axis, which need not sum to 1."""
-    sums = np.cumsum(weights, axis=-1)
-    target = position * sums[..., -1]
-    index = np.minimum((sums <= target[..., None]).sum(axis=-1), weights.shape[-1] - 1)
-    end = np.take_along_axis(sums, index[..., None], axis=-1)[..., 0]
-    before = np.take_along_axis(sums, np.maximum(index - 1, 0)[..., None], axis=-1)[..., 0]
-    start = np.where(index > 0, before, 0.0)
-    return _Choice(index, np.clip((target - start) / np.maximum(end - start, TINY), 0, 1))
+def _atoms(block: ItemBlock, ranked: _Ranked, plan: _Plan) -> tuple[Array, Array]:
+    """Return points and weights of the atoms, before any correction."""
+    chosen = _hypothetical(ranked.mean, plan)
+    label = chosen.label
+    outside = label != ranked.top[:, None, None]
+    every = Pairs(label, np.ones_like(outside))
+    split = pair_probabilities(
+        BEYOND_TOP, ranked.split, ranked.counts_outside, Pairs(label, outside)
+    )
+    split *= block.split_weights[:, None]
+    shares, share_given_labels = _shares(block, outside.sum(axis=2))
+    shares = shares * split.sum(axis=2, keepdims=True)
+    whole = pair_probabilities(AROUND_PREDICTION, ranked.prediction, ranked.counts, every)
+    weights = np.concatenate([whole, shares], axis=2) * block.weights[:, None]
+    component = choose(weights, np.broadcast_to(plan.position, label.shape[:2]))
+    part = choose(split, component.position)
+    points = _points(ranked, plan, (component, part), (every, Pairs(label, outside)))
+    around = component.place < N_WHOLE
+    _set_shares(points, ranked.top, ~around, component.place - N_WHOLE, share_given_labels)
+    orders = np.where(plan.second == WITH_LEADER, 2.0, 1.0)  # the leader first or second
+    mass = weights.sum(axis=2) * orders / np.maximum(chosen.chance, TINY)
+    return points, mass / plan.size
 
 
-def _points(block: ItemBlock, ranked: _Ranked, plan: _Plan, label: Index) -> Array:
-    """Return a label distribution for each atom, (n_items, n_atoms, n_classes)."""
-    at_top = label == ranked.top[:, None]
-    split = _at_labels(BEYOND_TOP, ranked.split, ranked.counts_outside, label)
-    split = np.where(at_top[..., None], 1.0, split) * block.split_weights[:, None]
-    outside, outside_given_label = _outside(block, at_top)
-    factor = np.where(at_top[..., None], 1 - outside, outside * split.sum(axis=2, keepdims=True))
-    whole = _at_labels(AROUND_PREDICTION, ranked.prediction, ranked.counts, label)
-    weights = np.concatenate([whole, factor], axis=2) * block.weights[:, None]
-    chosen = _choose(weights, np.broadcast_to(plan.position, label.shape))
-    parts = _choose(split, chosen.position)
-    points = np.empty((*label.shape, ranked.mean.shape[1]))
-    around = chosen.index < N_WHOLE
-    draws = _draws(around, chosen, label, np.ones_like(around))
-    points[around] = _draw(AROUND_PREDICTION, ranked.prediction, ranked.counts, plan, draws)
-    draws = _draws(~around, parts, label, ~at_top)
-    inner = _draw(BEYOND_TOP, ranked.split, ranked.counts_outside, plan, draws)
-    share = outside_given_label[draws.item, draws.atom, chosen.index[~around] - N_WHOLE]
-    inner *= share[:, None]
-    inner[np.arange(len(inner)), ranked.top[draws.item]] = 1 - share
-    points[~around] = inner
-    return points
-
-
-def _outside(block: ItemBlock, at_top: Mask) -> tuple[Array, Array]:
-    """Return mean shares outside the top class, before and after the hypothetical label."""
-    first, second = block.share_parameters()
+def _shares(block: ItemBlock, n_outside: Index) -> tuple[Array, Array]:
+    """Return probabilities of labels outside the top class, and mean shares outside given them."""
+    first, second = (values[:, None] for values in block.share_parameters())
     total = first + second
-    after = (first[:, None] + ~at_top[..., None]) / (total[:, None] + 1)
-    return (first / total)[:, None], after
+    number = n_outside[..., None]
+    both = np.where(number == 0, second * (second + 1), first * (first + 1))
+    pair = np.where(number == 1, first * second, both) / (total * (total + 1))
+    return pair, (first + number) / (total + 2)
 
 
-def _draws(chosen: Mask, choice: _Choice, label: Index, counted: Mask) -> _Draws:
-    item, atom = np.nonzero(chosen)
-    fields = [choice.index, label, counted, choice.position]
-    component, labels, belongs, position = (field[chosen] for field in fields)
-    return _Draws(item, atom, component, labels, belongs, position)
-
-
-def _certain_classes(family: Components, q: Array, counts: Array) -> Array:
-    """Return the posterior of the class J of each star, (n_items, n_stars, n_classes)."""
-    e = family.lapses[:, None]
-    mean = np.maximum(q, TINY)[:, None]
-    logs = np.log(mean) + counts[:, None] * (np.log(1 - e + e * mean) - np.log(e * mean))
-    posterior = np.exp(logs - logs.max(axis=2, keepdims=True))
-    return np.asarray(posterior / posterior.sum(axis=2, keepdims=True))
-
-
-def _at_labels(family: Components, q: Array, counts: Array, label: Index) -> Array:
-    """Return each component's probability of the label, (n_items, n_atoms, n_components)."""
-    s = family.precisions[:, None]
-    e = family.lapses[:, None]
-    totals = counts.sum(axis=1)[:, None, None]
-    dirichlets = (s * q[:, None] + counts[:, None]) / (s + totals)
-    stars = (1 - e) * _certain_classes(family, q, counts) + e * q[:, None]
-    every = np.concatenate([dirichlets, stars], axis=1)
-    return np.take_along_axis(every.transpose(0, 2, 1), label[..., None], axis=1)
-
-
-def _draw(family: Components, q: Array, counts: Array, plan: _Plan, draws: _Draws) -> Array:
-    """Draw atoms of Dirichlets, and list those of stars."""
-    dirichlet = draws.component < family.n_dirichlets
-    points = np.empty((len(dirichlet), q.shape[1]))
-    points[dirichlet] = _draw_dirichlets(family, q, counts, plan, _some(draws, dirichlet))
-    points[~dirichlet] = _list_stars(family, q, counts, _some(draws, ~dirichlet))
-    return points
-
-
-def _some(draws: _Draws, rows: Mask) -> _Draws:
-    return _Draws(*(field[rows] for field in draws))
-
-
-def _draw_dirichlets(
-    family: Components, q: Array, counts: Array, plan: _Plan, draws: _Draws
+def _points(
+    ranked: _Ranked, plan: _Plan, choices: tuple[Choice, Choice], pairs: tuple[Pairs, Pairs]
 ) -> Array:
-    """Divide gamma variables by their sum; Gamma(a) is Gamma(a + 1) times U^(1/a)."""
-    shape = family.precisions[draws.component][:, None] * q[draws.item] + counts[draws.item]
-    shape[np.arange(len(shape)), draws.label] += draws.counted
-    np.maximum(shape, SMALLEST_SHAPE, out=shape)
-    more = shape + 1
-    root = 1 - 1 / (9 * more) + plan.normal[draws.atom] / (3 * np.sqrt(more))  # Wilson, Hilferty
-    logs = 3 * np.log(np.maximum(root, 0.01)) + np.log(more)
-    logs += plan.log_uniform[draws.atom] / shape
-    logs -= logs.max(axis=1, keepdims=True)
-    points = np.exp(logs, out=logs)
-    points /= points.sum(axis=1, keepdims=True)
+    """Draw from the family around the prediction, or from that of the split."""
+    around = choices[0].place < N_WHOLE
+    points = np.empty((*around.shape, ranked.mean.shape[1]))
+    draws = _draws(around, choices[0], pairs[0], plan)
+    points[around] = draw_points(AROUND_PREDICTION, ranked.prediction, ranked.counts, draws)
+    draws = _draws(~around, choices[1], pairs[1], plan)
+    points[~around] = draw_points(BEYOND_TOP, ranked.split, ranked.counts_outside, draws)
     return points
 
 
-def _list_stars(family: Components, q: Array, counts: Array, draws: _Draws) -> Array:
-    """Choose the certain class of stars by position, given the hypothetical label."""
-    star = draws.component - family.n_dirichlets
-    rows = np.arange(len(star))
-    e = family.lapses[star]
-    mean = q[draws.item]
-    posterior = _certain_classes(family, q, counts)[draws.item, star]
-    at_label = mean[rows, draws.label]
-    gain = (1 - e + e * at_label) / (e * np.maximum(at_label, TINY))
-    posterior[rows, draws.label] *= np.where(draws.counted, gain, 1.0)
-    certain = _choose(posterior, draws.position).index
-    points = e[:, None] * mean
-    points[rows, certain] += 1 - e
-    return np.asarray(points)
+def _draws(rows: Mask, choice: Choice, pairs: Pairs, plan: _Plan) -> Draws:
+    item, atom = np.nonzero(rows)
+    chosen = Pairs(pairs.label[rows], pairs.counted[rows])
+    numbers = plan.normal[atom], plan.log_uniform[atom]
+    return Draws(item, choice.place[rows], chosen, choice.position[rows], *numbers)
+
+
+def _set_shares(points: Array, top: Index, rows: Mask, component: Index, shares: Array) -> None:
+    """Turn splits beyond the top class into label distributions, in place."""
+    item, atom = np.nonzero(rows)
+    share = shares[item, atom, component[rows]]
+    points[rows] *= share[:, None]
+    points[item, atom, top[item]] = 1 - share

@@ -14,7 +14,7 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts
 from hocal._base.validation import check_counts, check_integer, label_totals
 from hocal.calibration.components import BEYOND_TOP, labels_of
-from hocal.calibration.item_atoms import MAX_STRATA, list_atoms
+from hocal.calibration.item_atoms import MAX_STRATA, least_atoms, list_atoms
 from hocal.calibration.top_shares import (
     N_COMPONENTS,
     ItemBlock,
@@ -30,7 +30,7 @@ from hocal.uncertainty.snapshots import as_dense, log_multiplicity
 __all__ = ["ItemMixtures"]
 
 BLOCK_NUMBERS = 1 << 17  # probabilities, or weights, that are worked on at once: they stay in cache
-FEW_CLASSES_ATOMS = 250  # each item: posterior means given five labels are within a hundredth
+FEW_CLASSES_ATOMS = 300  # each item: a closer fit to posteriors costs many more
 MANY_CLASSES_ATOMS = 400  # each item, with a stratum for many classes together
 ATOM_BLOCK_NUMBERS = 1 << 20  # of points, or of components, of the atoms listed at once
 MAX_NUMBERS = 250_000_000  # of all points: 2 GB
@@ -159,7 +159,7 @@ class ItemMixtures:
         Parameters
         ----------
         n_atoms : int, optional
-            Atoms of each item, at least 4 for each class up to 20; by default 250, or 400 with
+            Atoms of each item, at least 3 for each class up to 20; by default 300, or 400 with
             more than 20 classes.
 
         Returns
@@ -172,10 +172,9 @@ class ItemMixtures:
         InputError
             When points of all items together have more than 250 million numbers.
         """
-        least = 4 * min(self.n_classes, MAX_STRATA)
         default = FEW_CLASSES_ATOMS if self.n_classes <= MAX_STRATA else MANY_CLASSES_ATOMS
         wanted = default if n_atoms is None else n_atoms
-        size = check_integer(wanted, "n_atoms", minimum=least)
+        size = check_integer(wanted, "n_atoms", minimum=least_atoms(self.n_classes))
         self._refuse_too_many(size)
         points = np.empty((len(self), size, self.n_classes))
         weights = np.empty((len(self), size))
