@@ -14,7 +14,7 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts
 from hocal._base.validation import check_counts, check_integer, label_totals
 from hocal.calibration.components import BEYOND_TOP, labels_of
-from hocal.calibration.item_atoms import MAX_STRATA, least_atoms, list_atoms
+from hocal.calibration.item_atoms import least_atoms, list_atoms
 from hocal.calibration.top_shares import (
     N_COMPONENTS,
     ItemBlock,
@@ -30,8 +30,9 @@ from hocal.uncertainty.snapshots import as_dense, log_multiplicity
 __all__ = ["ItemMixtures"]
 
 BLOCK_NUMBERS = 1 << 17  # probabilities, or weights, that are worked on at once: they stay in cache
-FEW_CLASSES_ATOMS = 300  # each item: a closer fit to posteriors costs many more
-MANY_CLASSES_ATOMS = 400  # each item, with a stratum for many classes together
+FEW_CLASSES = 10
+FEW_CLASSES_ATOMS = 300  # each item; the error of posteriors falls as the root of their number
+MANY_CLASSES_ATOMS = 400  # each item: with fewer, some have no weights with the wanted means
 ATOM_BLOCK_NUMBERS = 1 << 20  # of points, or of components, of the atoms listed at once
 MAX_NUMBERS = 250_000_000  # of all points: 2 GB
 
@@ -153,14 +154,15 @@ class ItemMixtures:
     def to_mixtures(self, *, n_atoms: int | None = None) -> Mixtures:
         """List atoms for each item, with the mean and the uncertainties of the closed form.
 
-        For what has no closed form here: other entropies, sets, distances, draws. Conditioning the
-        atoms is nearly, `condition` exactly, what labels say.
+        For what has no closed form here: other entropies, sets, distances, draws. Condition first
+        and list then: conditioning the atoms is only near to what labels say. With more than 20
+        classes the means of the unlikely ones are near to the closed form's, not equal.
 
         Parameters
         ----------
         n_atoms : int, optional
             Atoms of each item, at least 3 for each class up to 20; by default 300, or 400 with
-            more than 20 classes.
+            more than 10 classes.
 
         Returns
         -------
@@ -172,7 +174,7 @@ class ItemMixtures:
         InputError
             When points of all items together have more than 250 million numbers.
         """
-        default = FEW_CLASSES_ATOMS if self.n_classes <= MAX_STRATA else MANY_CLASSES_ATOMS
+        default = FEW_CLASSES_ATOMS if self.n_classes <= FEW_CLASSES else MANY_CLASSES_ATOMS
         wanted = default if n_atoms is None else n_atoms
         size = check_integer(wanted, "n_atoms", minimum=least_atoms(self.n_classes))
         self._refuse_too_many(size)
