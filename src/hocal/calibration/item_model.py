@@ -12,6 +12,7 @@ For items of the fit there are parameters that have not seen the labels of their
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,7 +46,8 @@ from hocal.calibration.ridge_choice import FoldedParameters
 __all__ = ["ItemModel", "Items", "scaled_inputs"]
 
 CLIP = 4.0  # spreads: inputs beyond are rare and must not run away
-BLOCK_ITEMS = 4_096  # that are predicted at once: their components stay in the cache
+BLOCK_ITEMS = 8_192  # that are predicted at once: larger blocks leave the cache
+N_THREADS = 2  # that predict blocks: numpy works outside the interpreter's lock
 BLOCK_ENTRIES = 1 << 18  # items x members x classes that are predicted at once
 
 
@@ -61,11 +63,17 @@ class Items(NamedTuple):
         features = None if self.features is None else self.features[rows]
         return Items(self.members[rows], features, self.cells[rows])
 
-    def blocks(self) -> Iterator[slice]:
-        """Go through the items."""
-        height = min(BLOCK_ITEMS, BLOCK_ENTRIES // self.members[0].size) if len(self.cells) else 1
-        step = max(1, height)
-        return (slice(start, start + step) for start in range(0, len(self.cells), step))
+    def blocks(self, folds: Index) -> Iterator[tuple[int, Any]]:
+        """Go through the items of one fold after the other: fold, and rows of a block."""
+        step = BLOCK_ENTRIES // max(1, self.members.shape[1] * self.members.shape[2])
+        step = min(max(step, 1), BLOCK_ITEMS)
+        found = np.unique(folds)
+        for fold in found:
+            rows = np.flatnonzero(folds == fold)
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                alone = len(found) == 1  # then rows follow each other, and slices are faster
+                yield int(fold), slice(some[0], some[-1] + 1) if alone else some
 
 
 def scaled_inputs(prediction: Floats, disagreement: Floats, scale: Scale) -> Floats:
@@ -132,12 +140,14 @@ class ItemModel:
         prediction = np.empty((len(members), members.shape[2]))
         split = np.empty((len(members), len(SPLIT_POOL.base)))
         weights = np.empty((len(members), len(ALL_POOL.base)))
-        for fold in np.unique(folds):
-            rows = np.flatnonzero(folds == fold)
-            for block in items.take(rows).blocks():
-                some = rows[block]
-                parts = self._predict_block(items.take(some), int(fold))
-                prediction[some], split[some], weights[some] = parts
+
+        def work(part: tuple[int, Any]) -> None:
+            fold, rows = part
+            found = self._predict_block(items.take(rows), fold)
+            prediction[rows], split[rows], weights[rows] = found
+
+        with ThreadPoolExecutor(N_THREADS) as threads:
+            list(threads.map(work, items.blocks(folds)))
         return ItemMixtures(prediction, split, weights)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
