@@ -82,7 +82,7 @@ def fit_items(
         Cell of each item, from 0.
     levels : array of shape (1 + n_folds, n_cells, 2)
         Aleatoric uncertainty of each cell, Brier and Shannon in nats: estimated from all items,
-        then without each fold.
+        then without each fold. NaN where nothing is known.
     folds : array of shape (n_items,)
         Fold of each item, from 0.
     """
@@ -166,7 +166,7 @@ def _scale_levels(levels: Array, counts: sparse.csr_array, cells: Index, folds: 
     observed, weights = observed_disagreement(totals, agreeing)
     result = levels.copy()
     for place in range(len(levels)):
-        rows = folds != place - 1
+        rows = (folds != place - 1) & np.isfinite(levels[place, cells]).all(axis=1)
         brier = weights[rows] @ levels[place, cells[rows], 0]
         differ = weights[rows] @ observed[rows]
         if brier > 0 and differ > 0:
