@@ -1,4 +1,4 @@
-"""Expect the disagreement of an item's labels from all that is known about it: a cross-fitted ridge."""
+"""Expect the disagreement of an item's labels from all that is known: a cross-fitted ridge."""
 
 from __future__ import annotations
 

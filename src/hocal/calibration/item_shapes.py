@@ -1,4 +1,4 @@
-"""The components of items as their weights see them: where weights start, and what they depend on."""
+"""The components of items as weights see them: where weights start, what they depend on."""
 
 from __future__ import annotations
 
