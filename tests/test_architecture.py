@@ -77,7 +77,7 @@ ROOMS: dict[str, list[str]] = {
         "classifier",
         "persistence",
     ],
-    "decisions": ["planning", "budget"],
+    "decisions": ["losses", "headroom", "comparison", "planning", "budget"],
     "datasets": [
         "sources",
         "download",

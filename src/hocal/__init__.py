@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         TopLabelPartition,
         UniformPartition,
     )
-    from hocal.decisions import interval_width, items_needed, plan_budget
+    from hocal.decisions import compare, headroom, interval_width, items_needed, plan_budget
     from hocal.guarantees import Certificate
     from hocal.uncertainty import (
         Decomposition,
@@ -61,10 +61,12 @@ __all__ = [
     "calibration_error",
     "cell_statistics",
     "check_annotations",
+    "compare",
     "count_labels",
     "coverage",
     "decompose",
     "decompose_loss",
+    "headroom",
     "interval_width",
     "items_needed",
     "load",
@@ -97,7 +99,7 @@ _HOMES = {
         "TopLabelPartition",
         "UniformPartition",
     ],
-    "decisions": ["interval_width", "items_needed", "plan_budget"],
+    "decisions": ["compare", "headroom", "interval_width", "items_needed", "plan_budget"],
     "guarantees": ["Certificate"],
     "uncertainty": [
         "Decomposition",
