@@ -42,12 +42,12 @@ LOSSES = tuple(ENTROPY_OF_LOSS)
 WORST_BRIER = 2.0  # ||f - e_j||^2 of a model that is sure of another class
 
 # Items that only advise: which statistics to use and how much they will vary. Intervals are made
-# from the others. A tenth of the items, 50 at least where that leaves 100, and no more than tell
-# all there is to tell.
+# from the others. A tenth of the items; of few items as many as advice is taken from, and of fewer
+# than 200 none, which would cost more than they save; of many no more than tell all there is.
 ADVISER_SHARE = 0.1
-FEWEST_ADVISERS = 50
+FEWEST_ADVISERS = 30
 MOST_ADVISERS = 500
-FEWEST_ITEMS = 150
+FEWEST_ITEMS = 200
 FEWEST_OWN_ADVISERS = 30  # of a group of items; one with fewer asks the advisers of all
 FLOOR_ROUNDING = 1 - 1e-5  # of float32 predictions that were smoothed to a floor
 SHUFFLE_SEED = 0  # advisers are chosen without a look at labels, and the same in every run
