@@ -309,6 +309,19 @@ def certificate_widths() -> str:
     return table(["k", *heads, "the paper's, aleatoric (Shannon / Brier)", "misses"], rows)
 
 
+def ranking() -> str:
+    """Return the share of pairs of networks whose log losses are told apart."""
+    result = stored("ranking")
+    rows = []
+    for k, sizes in result["by labels per item"].items():
+        for n_items, found in sizes.items():
+            shares = [f"{each['decided']:.0%}" for each in found.values()]
+            wrong = [f"{each['wrong']}" for each in found.values()]
+            rows.append([int(n_items) * int(k), n_items, k, *shares, " / ".join(wrong)])
+    methods = list(found)
+    return table(["labels", "images", "labels per image", *methods, "wrong decisions"], rows)
+
+
 def set_coverage() -> str:
     """Return coverage and radius of sets that are asked to hold 90%."""
     rows = [
@@ -436,6 +449,7 @@ TABLES: tuple[Maker, ...] = (
     binary_regression_errors,
     label_efficiency,
     certificate_widths,
+    ranking,
     set_coverage,
     budget_split,
     head_convergence,

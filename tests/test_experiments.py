@@ -154,6 +154,18 @@ def test_certificates_have_the_stored_widths(load: Load) -> None:
     assert_same(found, stored("certificate_widths")["by labels"]["3"], tolerance=2e-3)
 
 
+@DATA
+def test_a_thousand_images_decide_as_many_pairs_of_networks_as_stored(load: Load) -> None:
+    found = load("ranking").resample(1000, 1, 0)
+
+    kept = stored("ranking")["by labels per item"]["1"]["1000"]
+    assert_same(
+        {method: int((signs != 0).sum()) for method, signs in found.items()},
+        {method: kept[method]["first"] for method in found},
+        tolerance=1,
+    )
+
+
 # Three data sets, of which ChaosNLI-S is the smallest
 
 
