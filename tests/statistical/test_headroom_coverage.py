@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from hocal.decisions.comparison import share_closed
-from hocal.decisions.headroom import ModelLosses
+from hocal.decisions.headroom import ModelLosses, headroom
 from hocal.decisions.losses import Judged
 from hocal.uncertainty.entropy import get_entropy
 
@@ -149,3 +149,23 @@ def test_no_interval_fails_more_often_than_it_may(
         k = {20: 5, 200: 2, 2000: 3}[n_items]
         missed, _ = failures(name, n_classes, n_items, k, loss, delta, repeats)
         assert max(missed.values()) <= allowed(repeats, delta), (n_items, missed)
+
+
+@pytest.mark.parametrize("loss", ["log", "brier"])
+def test_intervals_of_predicted_classes_hold_with_any_numbers_of_labels(loss: Any) -> None:
+    """Each class is a promise of its own; items have one to five labels."""
+    generator = np.random.default_rng(7)
+    many = draw_items("dirichlet", 3, TRUTH_ITEMS, generator)
+    top = many.first.argmax(axis=1)
+    truth = {j: true_values(Items(*(x[top == j] for x in many)), loss) for j in range(3)}
+    missed: Counter[tuple[int, str]] = Counter()
+    for _ in range(60):
+        items = draw_items("dirichlet", 3, 300, generator)
+        counts = generator.multinomial(generator.integers(1, 6, 300), items.truth)
+        found = headroom(items.first, counts, loss=loss, confidence=0.9, floor=LEAST / 3)
+        for j, part in found.per_class.items():
+            for quantity in ("loss", "irreducible", "remaining"):
+                _, lower, upper = getattr(part, quantity)
+                value = truth[j][quantity]
+                missed[j, quantity] += not lower - ROUNDING <= value <= upper + ROUNDING
+    assert max(missed.values()) <= allowed(60, 0.1), missed

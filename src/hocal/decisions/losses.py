@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,31 +99,32 @@ class Judged(NamedTuple):
         n_classes = self.counts.shape[1]
         checked = check_simplex(probabilities, name, ndim=2, n_classes=n_classes)
         check_same_length(checked, self.counts, (name, "counts"))
-        impossible = checked == 0
-        if loss == "log" and impossible.any():
-            row, column = (int(i) for i in np.argwhere(impossible)[0])
-            raise InputError(
-                name,
-                "must be above 0, or the log loss of a label can be infinite",
-                value="0",
-                where=f"for class {column} in row {row}",
-                row=row,
-                remedy="Recalibrate or smooth them, or choose {0}.",
-                settings=[Setting("loss", "brier")],
-            )
-        low = checked < FLOOR_ROUNDING * (floor or 0.0)
-        if low.any():
-            row, column = (int(i) for i in np.argwhere(low)[0])
-            raise InputError(
-                name,
-                f"must not be below `floor`, {floor:g}",
-                value=f"{checked[row, column]:.6g}",
-                where=f"for class {column} in row {row}",
-                row=row,
-                remedy="Smooth or clip all predictions of the model, or leave out {0}.",
-                settings=[Setting("floor")],
-            )
+        if loss == "log" and (checked == 0).any():
+            rule = "must be above 0, or the log loss of a label can be infinite"
+            remedy = "Recalibrate or smooth them, or choose {0}."
+            _refuse_entry(name, rule, checked, checked == 0, remedy, Setting("loss", "brier"))
+        too_low = checked < FLOOR_ROUNDING * (floor or 0.0)
+        if too_low.any():
+            rule = f"must not be below `floor`, {floor:g}"
+            remedy = "Smooth or clip all predictions of the model, or leave out {0}."
+            _refuse_entry(name, rule, checked, too_low, remedy, Setting("floor"))
         return np.asarray(checked / checked.sum(axis=1, keepdims=True))
+
+
+def _refuse_entry(
+    name: str, rule: str, values: Array, wrong: Mask, remedy: str, setting: Setting
+) -> NoReturn:
+    """Raise the InputError for the first offending prediction."""
+    row, column = (int(i) for i in np.argwhere(wrong)[0])
+    raise InputError(
+        name,
+        rule,
+        value=f"{values[row, column]:.6g}",
+        where=f"for class {column} in row {row}",
+        row=row,
+        remedy=remedy,
+        settings=[setting],
+    )
 
 
 def choose_advisers(n_items: int) -> Mask:
