@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hocal._base.errors import InputError
+    from hocal._base.interval import Interval
     from hocal.annotations import cell_statistics, check_annotations, count_labels
     from hocal.calibration import (
         CalibrationError,
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
         calibration_error,
         coverage,
         load,
+        resolution,
         save,
+        snapshot_score,
     )
     from hocal.cells import (
         CellStatistics,
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
         TopLabelPartition,
         UniformPartition,
     )
-    from hocal.decisions import interval_width, items_needed, plan_budget
+    from hocal.decisions import compare, headroom, interval_width, items_needed, plan_budget
     from hocal.guarantees import Certificate
     from hocal.uncertainty import (
         Decomposition,
@@ -47,6 +50,7 @@ __all__ = [
     "Decomposition",
     "HigherOrderCalibratedClassifier",
     "InputError",
+    "Interval",
     "KMeansPartition",
     "LevelSetPartition",
     "LossDecomposition",
@@ -61,22 +65,27 @@ __all__ = [
     "calibration_error",
     "cell_statistics",
     "check_annotations",
+    "compare",
     "count_labels",
     "coverage",
     "decompose",
     "decompose_loss",
+    "headroom",
     "interval_width",
     "items_needed",
     "load",
     "plan_budget",
     "predict_set",
+    "resolution",
     "save",
+    "snapshot_score",
     "wasserstein",
 ]
 
 # Names are imported on first use: scikit-learn alone takes a second and brings pandas along.
 _HOMES = {
     "_base.errors": ["InputError"],
+    "_base.interval": ["Interval"],
     "annotations": ["cell_statistics", "check_annotations", "count_labels"],
     "calibration": [
         "CalibrationError",
@@ -86,7 +95,9 @@ _HOMES = {
         "calibration_error",
         "coverage",
         "load",
+        "resolution",
         "save",
+        "snapshot_score",
     ],
     "cells": [
         "CellStatistics",
@@ -97,7 +108,7 @@ _HOMES = {
         "TopLabelPartition",
         "UniformPartition",
     ],
-    "decisions": ["interval_width", "items_needed", "plan_budget"],
+    "decisions": ["compare", "headroom", "interval_width", "items_needed", "plan_budget"],
     "guarantees": ["Certificate"],
     "uncertainty": [
         "Decomposition",

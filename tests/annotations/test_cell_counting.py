@@ -205,11 +205,11 @@ def test_a_calibrator_learns_the_same_from_tables() -> None:
     p, counts = world(9, 300, 3, 5)
     partition = hocal.TopLabelPartition(2)
 
-    learned = hocal.SnapshotCalibrator(partition, random_state=0).fit_statistics(
+    learned = hocal.SnapshotCalibrator(partition, method="cells", random_state=0).fit_statistics(
         compute("duckdb", p, counts, partition)
     )
 
-    expected = hocal.SnapshotCalibrator(partition, random_state=0).fit(p, counts)
+    expected = hocal.SnapshotCalibrator(partition, method="cells", random_state=0).fit(p, counts)
     assert learned.decompose(p).aleatoric.tolist() == expected.decompose(p).aleatoric.tolist()
 
 

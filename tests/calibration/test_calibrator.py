@@ -14,13 +14,13 @@ from sklearn.exceptions import NotFittedError
 
 import hocal
 from hocal._base import validation
-from hocal.calibration.empirical import borrow
+from hocal.calibration.by_cell.empirical import borrow
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics
 from hocal.uncertainty.entropy import Custom
 from hocal.uncertainty.snapshots import draw_labels, draw_snapshots
 
-METHODS = ["deconvolved", "empirical"]
+METHODS = ["cells", "empirical"]
 
 
 def ambiguous_world(n_items: int, seed: int, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -224,14 +224,20 @@ def test_a_calibrator_that_fits_its_world_is_not_refuted_by_fresh_labels(method:
     assert error.debiased < 0.03
 
 
-def test_calibration_is_measured_in_cells_not_in_rankings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a mixture an item would be too large, one a cell is not."""
-    calibrator = calibrated("deconvolved")
-    monkeypatch.setattr("hocal.calibration.calibrator.MAX_NUMBERS", 1000)
+def test_calibration_sees_that_classes_are_mistaken_for_each_other() -> None:
+    """Two labels of a world of confusions: over ranks the loss of the classes would not show."""
+    generator = np.random.default_rng(0)
+    truth = generator.dirichlet([0.3, 0.3, 0.3], 3000)
+    swapped = truth[:, [0, 2, 1]]
+    counts = generator.multinomial(2, truth)
+    honest = hocal.SnapshotCalibrator(method="cells").fit(truth, counts)
+    honest.class_orders_ = np.full_like(honest.class_orders_, -1)
 
-    error = calibrator.calibration_error(PREDICTIONS, COUNTS, n_resamples=2, random_state=0)
+    right = honest.calibration_error(truth, counts, k=2, n_resamples=5, random_state=0)
+    wrong = honest.calibration_error(swapped, counts, k=2, n_resamples=5, random_state=0)
 
-    assert len(error.per_cell) == 30
+    assert right.debiased < 0.05
+    assert wrong.debiased > 0.2
 
 
 def test_calibration_is_measured_on_as_many_predictions_as_labels() -> None:
@@ -334,7 +340,7 @@ def test_ragged_labels_and_single_labels_are_used() -> None:
     totals = np.random.default_rng(3).integers(1, 7, size=800)
     counts = np.random.default_rng(4).multinomial(totals, TRUTH)
 
-    parts = calibrated("deconvolved", counts).decompose(PREDICTIONS)
+    parts = calibrated("cells", counts).decompose(PREDICTIONS)
 
     assert (
         abs(
@@ -346,7 +352,7 @@ def test_ragged_labels_and_single_labels_are_used() -> None:
 
 
 def test_the_solver_reports_convergence_and_shrinkage() -> None:
-    diagnostics = calibrated("deconvolved").diagnostics_
+    diagnostics = calibrated("cells").diagnostics_
 
     assert diagnostics["gap"] < 1e-6
     assert all(scale > 0 for scale in diagnostics["scales"].values())
@@ -386,7 +392,7 @@ def test_bad_data_are_refused(predictions: Any, counts: Any, message: str) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "magic"}, "`method` must be one of 'deconvolved', 'empirical', got 'magic'"),
+        ({"method": "magic"}, "`method` must be one of 'items', 'cells', 'empirical', got 'magic'"),
         (
             {"method": "empirical", "thinning": "half"},
             "`thinning` must be one of 'exact', 'draw', got 'half'",
@@ -419,7 +425,7 @@ def test_statistics_of_another_partition_are_refused() -> None:
 
 def test_a_partition_that_learns_must_be_fitted_before_statistics() -> None:
     with pytest.raises(ValueError, match="`partition` must be fitted before fit_statistics"):
-        hocal.SnapshotCalibrator(hocal.QuantilePartition()).fit_statistics(
+        hocal.SnapshotCalibrator(hocal.QuantilePartition(), method="cells").fit_statistics(
             calibrated("empirical").statistics_
         )
 
@@ -436,7 +442,7 @@ def test_a_fitted_partition_serves_statistics() -> None:
 
 
 def test_too_many_rankings_in_one_call_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    calibrator = calibrated("deconvolved")
+    calibrator = calibrated("cells")
     monkeypatch.setattr("hocal.calibration.calibrator.MAX_NUMBERS", 1000)
 
     with pytest.raises(ValueError, match="Predict in batches"):
@@ -463,7 +469,7 @@ def test_errors_on_cifar10h_are_those_of_the_stored_experiment(
         generator = np.random.default_rng(seed)
         fit, test = np.array_split(generator.permutation(len(p)), 2)
         labels = draw_snapshots(counts[fit], k, replace=True, random_state=generator)
-        for method in ("empirical", "deconvolved"):
+        for method in ("empirical", "cells"):
             calibrator = hocal.SnapshotCalibrator(method=method).fit(p[fit], labels)
             cells = calibrator.partition_.assign(p[test])
             errors.append(
@@ -491,9 +497,9 @@ def test_an_unfitted_calibrator_says_so_whatever_is_asked() -> None:
             hocal.Mixtures.from_points([[0.5, 0.5]]),
             r"must be label distributions, got Mixtures\. Pass their mean",
         ),
-        (np.full((3, 2, 2), 0.5), r"got \(3, 2, 2\)\. Average the members of an ensemble first"),
+        (np.full((4, 3, 2), 0.5), r"got \(4, 3, 2\) for 3 rows of counts\. Pass prob.*swapaxes"),
     ],
-    ids=["mixtures", "members"],
+    ids=["mixtures", "members first"],
 )
 def test_what_is_nearly_a_prediction_is_refused_with_a_way_out(
     probabilities: Any, message: str

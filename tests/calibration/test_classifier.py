@@ -1,6 +1,5 @@
 """The scikit-learn meta-estimator: honest about which items calibrate, at home in scikit-learn."""
 
-import inspect
 import pickle
 import re
 from typing import Any
@@ -12,6 +11,7 @@ import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import hocal
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
+from hocal.calibration.training_items import TrainingItems
 
 # Many a test, and scikit-learn's own, gives one label an item, of which the calibrator warns.
 pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
@@ -45,8 +46,11 @@ Y = COUNTS.argmax(axis=1)
 NOISE = np.random.default_rng(1).integers(2, size=len(X))  # labels that X says nothing about
 
 
-def classifier(estimator: Any = None, **options: Any) -> HigherOrderCalibratedClassifier:
-    return HigherOrderCalibratedClassifier(estimator, **{"method": "empirical", **options})
+def classifier(
+    estimator: Any = None, cv: Any = None, random_state: Any = None, **options: Any
+) -> HigherOrderCalibratedClassifier:
+    calibrator = SnapshotCalibrator(**{"method": "empirical", **options})
+    return HigherOrderCalibratedClassifier(estimator, calibrator, cv=cv, random_state=random_state)
 
 
 def memoriser() -> KNeighborsClassifier:
@@ -59,7 +63,7 @@ def frozen(labels: NDArray[Any] = Y) -> FrozenEstimator:
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:
-    if estimator.method == "deconvolved":
+    if estimator.calibrator is None:
         return {}
     return {
         "check_classifiers_one_label_sample_weights": (
@@ -80,18 +84,63 @@ def test_scikit_learn_common_check_passes(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_defaults_are_those_of_the_calibrator() -> None:
-    ours, theirs = (
-        inspect.signature(c).parameters
-        for c in (HigherOrderCalibratedClassifier, SnapshotCalibrator)
-    )
+def test_the_calibrator_is_the_default_one_unless_given() -> None:
+    fitted = HigherOrderCalibratedClassifier().fit(X, COUNTS)
 
-    shared = set(ours) & set(theirs)
+    assert fitted.calibrator_.method == SnapshotCalibrator().method
 
-    assert {"partition", "method", "k", "panel_size"} <= shared
-    assert {name: ours[name].default for name in shared} == {
-        name: theirs[name].default for name in shared
-    }
+
+def test_what_is_no_calibrator_is_refused() -> None:
+    with pytest.raises(hocal.InputError, match="`calibrator` must be a SnapshotCalibrator, got"):
+        HigherOrderCalibratedClassifier(calibrator="cells").fit(X, COUNTS)  # type: ignore[arg-type]
+
+
+def test_items_of_the_fit_are_answered_by_models_that_have_not_seen_them() -> None:
+    """A memoriser of noise is certain about its training items, and wrong about all others."""
+    fitted = HigherOrderCalibratedClassifier(memoriser(), cv=5).fit(X, NOISE)
+
+    assert fitted.base_proba(X)[np.arange(len(X)), NOISE].mean() < 0.7
+    assert fitted.estimator_.predict_proba(X)[np.arange(len(X)), NOISE].mean() == 1
+
+
+def test_new_items_are_answered_by_the_model_of_all() -> None:
+    fitted = HigherOrderCalibratedClassifier(LogisticRegression(), cv=3).fit(X, COUNTS)
+    new, _ = make_world(20, seed=5)
+
+    assert (fitted.base_proba(new) == fitted.estimator_.predict_proba(new)).all()
+
+
+def test_aleatoric_uncertainty_of_training_items_is_right() -> None:
+    """Forests are over-confident about items they were trained on."""
+    world, counts = make_world(800, 4, seed=7)
+    scores = np.exp(2 * world @ np.array([[1.0, -1.0, 0.0], [0.0, 0.5, 1.0]]))
+    truth = scores / scores.sum(axis=1, keepdims=True)
+    entropy = -(truth * np.log(truth)).sum(axis=1).mean()
+    forest = RandomForestClassifier(n_estimators=30, random_state=0)
+
+    fitted = HigherOrderCalibratedClassifier(forest, cv=5).fit(world, counts)
+
+    assert fitted.decompose(world).aleatoric.mean() == pytest.approx(entropy, abs=0.06)
+
+
+def test_training_items_are_known_again_in_dataframes_with_text() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "up", "down")})
+    items = TrainingItems.of(frame, np.eye(3)[Y])
+
+    corrected = items.correct(frame[::-1], np.zeros((len(X), 3)))
+
+    assert (corrected == np.eye(3)[Y][::-1]).all()
+
+
+def test_own_labels_of_training_items_are_not_counted_twice() -> None:
+    fitted = HigherOrderCalibratedClassifier(LogisticRegression(), cv=3).fit(X, COUNTS)
+
+    known = fitted.calibrator_.seen_.fingerprints
+
+    assert len(known) == len(X)
+    assert np.isfinite(fitted.decompose(X, counts=COUNTS).aleatoric).all()
 
 
 def test_a_memoriser_does_not_look_calibrated_on_the_items_it_has_seen() -> None:
@@ -445,17 +494,19 @@ def test_sparse_counts_give_the_numbers_of_dense_ones() -> None:
 
 def test_grid_search_sets_the_number_of_slices() -> None:
     search = GridSearchCV(
-        classifier(partition=hocal.TopLabelPartition()), {"partition__n_slices": [1, 5]}, cv=3
+        classifier(partition=hocal.TopLabelPartition()),
+        {"calibrator__partition__n_slices": [1, 5]},
+        cv=3,
     )
     search.fit(X, COUNTS)
 
-    n_slices = search.best_params_["partition__n_slices"]
+    n_slices = search.best_params_["calibrator__partition__n_slices"]
 
     assert search.best_estimator_.calibrator_.partition_.n_cells_ == 3 * n_slices
 
 
 def test_grid_search_takes_sparse_counts() -> None:
-    search = GridSearchCV(classifier(), {"k": [1, 2]}, cv=3)
+    search = GridSearchCV(classifier(), {"calibrator__k": [1, 2]}, cv=3)
     dense, thin = (clone(search).fit(X, counts) for counts in (COUNTS, sparse.csr_array(COUNTS)))
 
     np.testing.assert_allclose(
@@ -642,6 +693,6 @@ def test_training_on_held_out_items_is_refused() -> None:
 def test_a_partition_that_needs_cells_is_refused() -> None:
     with pytest.raises(
         ValueError,
-        match=r"`partition` must compute cells from predictions, got PrecomputedPartition",
+        match=r"`calibrator` must have a partition that computes cells from predictions, got Pre",
     ):
         classifier(partition=hocal.PrecomputedPartition(n_cells=3)).fit(X, COUNTS)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse, special
 from scipy.linalg import block_diag
 
-from hocal.calibration import deconvolution, pool, tilts
-from hocal.calibration.deconvolution import Deconvolution, deconvolve
-from hocal.calibration.pool import N_LEADING, fit_pool
-from hocal.calibration.tilts import _Objective
+from hocal.calibration.by_cell import deconvolution, pool, tilts
+from hocal.calibration.by_cell.deconvolution import Deconvolution, deconvolve
+from hocal.calibration.by_cell.pool import N_LEADING, fit_pool
+from hocal.calibration.by_cell.tilts import _Objective
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -28,7 +28,7 @@ def fitted(**options: object) -> hocal.SnapshotCalibrator:
         hocal.KMeansPartition(5),
     ],
 )
-@pytest.mark.parametrize("method", ["empirical", "deconvolved"])
+@pytest.mark.parametrize("method", ["empirical", "cells"])
 def test_a_loaded_calibrator_predicts_the_same_numbers(
     tmp_path: Path, partition: object, method: str
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_loaded_calibrator_can_be_added_to(tmp_path: Path) -> None:
 
 
 def test_points_that_all_cells_share_are_written_once(tmp_path: Path) -> None:
-    calibrator = fitted(method="deconvolved")
+    calibrator = fitted(method="cells")
     hocal.save(calibrator, tmp_path / "model.hocal")
 
     n_points = len(calibrator.cell_mixtures_.points) // calibrator.statistics_.n_cells
@@ -63,7 +63,7 @@ def test_points_that_all_cells_share_are_written_once(tmp_path: Path) -> None:
 
 def test_a_file_that_repeats_the_points_of_each_cell_is_read(tmp_path: Path) -> None:
     """As every file did once."""
-    calibrator = fitted(method="deconvolved")
+    calibrator = fitted(method="cells")
     m = calibrator.cell_mixtures_
     calibrator.cell_mixtures_ = hocal.Mixtures(m.points, m.weights, m.offsets, m.index)
     hocal.save(calibrator, tmp_path / "model.hocal")
@@ -143,7 +143,7 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     hocal.save(fitted(), path)
     save_file(load_file(path), path, {"format": "hocal-calibrator", "version": "999"})
 
-    with pytest.raises(ValueError, match="must name a file of version 1, got version 999"):
+    with pytest.raises(ValueError, match="must name a file of version 2, got version 999"):
         hocal.load(path)
 
 

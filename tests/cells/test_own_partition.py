@@ -124,7 +124,7 @@ def test_one_that_learns_must_be_fitted_for_statistics() -> None:
     held = statistics(MedianPartition().fit(PREDICTIONS))
 
     with pytest.raises(hocal.InputError, match="must be fitted before fit_statistics"):
-        hocal.SnapshotCalibrator(MedianPartition()).fit_statistics(held)
+        hocal.SnapshotCalibrator(MedianPartition(), method="cells").fit_statistics(held)
 
 
 @every_partition

@@ -9,6 +9,7 @@ from hocal.calibration.evaluation import (
     coverage,
 )
 from hocal.calibration.persistence import load, read_notes, save
+from hocal.calibration.scores import resolution, snapshot_score
 
 __all__ = [
     "CalibrationError",
@@ -19,5 +20,7 @@ __all__ = [
     "coverage",
     "load",
     "read_notes",
+    "resolution",
     "save",
+    "snapshot_score",
 ]

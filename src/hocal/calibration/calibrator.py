@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from threadpoolctl import threadpool_limits
 
 from hocal._base.errors import InputError, OneLabelWarning
+from hocal._base.fingerprints import Fingerprints, balanced_folds, find, fingerprint
 from hocal._base.notebook import FittedInNotebooks, fitted_table
-from hocal._base.typing import Array, Index
-from hocal._base.validation import (
-    check_choice,
-    check_counts,
-    check_integer,
-    check_same_length,
-    check_simplex,
+from hocal._base.typing import Array, Counts, Index
+from hocal._base.validation import check_choice
+from hocal.calibration.by_cell.fitting import (
+    cell_levels,
+    class_orders,
+    fit_deconvolved,
+    fit_empirical,
+    put_in_order,
+    rank_items,
 )
-from hocal.calibration.deconvolution import deconvolve
-from hocal.calibration.empirical import borrow, empirical_mixtures
+from hocal.calibration.by_item.decomposition import decompose_items
+from hocal.calibration.by_item.fitting import fit_items
+from hocal.calibration.by_item.mixtures import ItemMixtures
+from hocal.calibration.by_item.model import ItemModel
 from hocal.calibration.evaluation import CalibrationError, calibration_error
+from hocal.calibration.first_order.temperature import fit_temperature
+from hocal.calibration.inputs import (
+    GivenItems,
+    InputShape,
+    check_items,
+    check_labels,
+    check_own_labels,
+)
+from hocal.calibration.levels import LevelSets, level_sets
 from hocal.cells.partitions import as_partition
 from hocal.cells.protocol import Partition
-from hocal.cells.statistics import CellStatistics, align_counts, item_blocks, rank_classes
+from hocal.cells.statistics import CellStatistics, item_blocks
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
 from hocal.uncertainty.decomposition import Decomposition, decompose
-from hocal.uncertainty.entropy import Custom, Entropy
+from hocal.uncertainty.entropy import Custom, Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, predict_set
 from hocal.uncertainty.snapshots import compress
 
-__all__ = ["Located", "SnapshotCalibrator", "fitted_html"]
+__all__ = ["Located", "SeenItems", "SnapshotCalibrator", "fitted_html"]
 
-METHODS = ("deconvolved", "empirical")
+METHODS = ("items", "cells", "empirical")
 THINNINGS = ("exact", "draw")
+CERTIFIED = ("partition", "aleatoric", "epistemic")
 MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
+N_FOLDS = 5  # of cross-fitting: each item is predicted from four fifths of the others
+FEWEST_ITEMS = 20  # from which mixtures of items are learned; below, cells alone know as much
+COMPARED_ATOMS = 60  # of an item in an average over many
 _ONE_LABEL = (
     "No item has two labels, and one label cannot tell disagreement from ignorance: how the "
     "uncertainty is split rests on the method alone. Collect a second label for some of the "
     "items."
+)
+_NO_ITEMS = (
+    'Without the items themselves, method="items" gives every item the mixture of its cell. '
+    'Pass method="cells" to say that this is meant, or fit on predictions and counts.'
+)
+_CROSS_FITTED = (
+    "Level sets were learned from the labels of other folds: an item's own labels had no part in "
+    "where it is."
 )
 
 
@@ -54,23 +81,47 @@ class Located(NamedTuple):
     cells: Index  #: (n_items,)
 
 
+class SeenItems(NamedTuple):
+    """What tells the items of a fit from new ones."""
+
+    fingerprints: Fingerprints  #: (n_items,) sorted
+    folds: Index  #: (n_items,) of the same items
+
+    @classmethod
+    def none(cls) -> SeenItems:
+        """Know no item."""
+        return cls(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.intp))
+
+    def folds_of(self, fingerprints: Fingerprints) -> Index:
+        """Return the fold of each item, -1 for one that was not in the fit."""
+        if not len(self.fingerprints):
+            return np.full(len(fingerprints), -1, dtype=np.intp)
+        place = find(fingerprints, self.fingerprints)
+        return np.where(place >= 0, self.folds[place], -1)
+
+
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     """Turn predictions and a few labels per item into mixtures: disagreement apart from ignorance.
 
-    Items are sorted into cells by their prediction. For each cell the distribution of the true
-    label distributions is estimated from the labels of its calibration items; items with the same
-    prediction share it. Labels of one item must be independent of each other given the item.
+    By default every item gets a mixture of its own. First the prediction is recalibrated class by
+    class; then, given all of it, the members of an ensemble and features where there are any, the
+    distribution of the item's true label distribution is estimated from the labels of the
+    calibration items. On average over a cell of the partition it agrees with what the labels of
+    that cell say. Labels of one item must be independent of each other given the item.
 
     Parameters
     ----------
     partition : Partition or callable, optional
-        How predictions are sorted into cells; ten slices for each top label by default.
-    method : {"deconvolved", "empirical"}
-        "deconvolved" estimates the mixture that generated the labels and uses every label of every
-        item. "empirical" is the paper's method: the histogram of k-snapshots itself, which sees too
-        little disagreement when labels are few. Where all items have one label, neither can know:
-        the first then reports what its prior guesses, the second none; the certificate says that
-        nothing is certain.
+        How predictions are sorted into cells, which certificates and averages are about; ten
+        slices for each top label by default.
+    method : {"items", "cells", "empirical"}
+        "items" predicts a mixture for each item; with fewer than 20 items to learn from, that of
+        its cell. "cells" estimates one mixture per cell from
+        histograms of labels, which an engine can count; items of a cell share it. "empirical" is
+        the paper's method: the histogram of k-snapshots itself, which sees too little disagreement
+        when labels are few. Where all items have one label, none can know: the first two then
+        report what their priors guess, the third none; the certificate says that nothing is
+        certain.
     k : int, optional
         Snapshot size for "empirical"; the smallest number of labels of an item by default.
     thinning : {"exact", "draw"}
@@ -85,12 +136,20 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     partition_ : Partition
         The fitted partition.
     statistics_ : CellStatistics
-        All that the fit used of the data.
+        The labels of the calibration items, cell by cell.
     cell_mixtures_ : Mixtures
-        One mixture per cell; for "deconvolved", of label distributions in order of falling
-        prediction.
+        One mixture per cell; but for "empirical", of label distributions in order of falling
+        prediction, or in the order of the cell's labels where `class_orders_` has one.
+    class_orders_ : ndarray of shape (n_cells, n_classes)
+        The classes of a cell by falling frequency where labels order them better than predictions
+        do, else -1.
     source_ : ndarray of str of shape (n_cells,)
         "cell" where a cell has items of its own, else "neighbours" or "pool".
+    item_model_ : ItemModel or None
+        What predicts the mixtures of items; None for the other methods.
+    temperature_ : float
+        What temperature scaling alone would divide the logarithms of the prediction by, to compare
+        with; NaN after a fit on statistics.
     diagnostics_ : dict
         How the fit went: the snapshot size, or the amount of shrinkage and the convergence of the
         solver.
@@ -106,22 +165,36 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     >>> clear = [[2, 0]] * 200 + [[0, 2]] * 200
     >>> for counts in (ambiguous, clear):
     ...     parts = calibrator.fit(p, counts).decompose(p, base=2)
-    ...     print(f"{parts.aleatoric[0]:.1f}")
-    1.0
-    0.0
+    ...     print("aleatoric" if parts.aleatoric[0] > parts.epistemic[0] else "epistemic")
+    aleatoric
+    epistemic
+
+    An item's own labels say more about it than its prediction does.
+
+    >>> alone, with_labels = (
+    ...     calibrator.decompose([[0.5, 0.5]], counts=own).epistemic[0] for own in (None, [[3, 0]])
+    ... )
+    >>> bool(with_labels < alone)
+    True
     """
 
     partition_: Partition
     statistics_: CellStatistics
     cell_mixtures_: Mixtures
+    class_orders_: Index
     source_: NDArray[np.str_]
+    item_model_: ItemModel | None
+    levels_: dict[str, LevelSets]
+    seen_: SeenItems
+    input_shape_: InputShape
+    temperature_: float
     diagnostics_: dict[str, Any]
 
     def __init__(
         self,
         partition: Any = None,
         *,
-        method: Literal["deconvolved", "empirical"] = "deconvolved",
+        method: Literal["items", "cells", "empirical"] = "items",
         k: int | None = None,
         thinning: Literal["exact", "draw"] = "exact",
         panel_size: int | None = None,
@@ -134,77 +207,174 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.panel_size = panel_size
         self.random_state = random_state
 
-    def fit(self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None) -> Self:
-        """Calibrate on predictions (n_items, n_classes) and label counts of the same shape.
+    def fit(
+        self,
+        probabilities: ArrayLike,
+        counts: Any,
+        *,
+        features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+    ) -> Self:
+        """Calibrate on predictions and labels of the same items.
 
-        The model must not have been trained on these items. Counts may be dense or sparse; `cells`
-        goes with a PrecomputedPartition.
+        The model must not have been trained on these items.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_items, n_classes) or (n_items, n_members, n_classes)
+            Predictions, or those of each member of an ensemble, whose mean is the prediction.
+        counts : array or sparse matrix of shape (n_items, n_classes)
+            How often people gave each label; rows may have different totals.
+        features : array of shape (n_items, n_features), optional
+            Whatever else is known about the items, as numbers: an embedding, say. For
+            ``method="items"``.
+        cells : array of shape (n_items,), optional
+            The cells of a PrecomputedPartition.
+
+        Returns
+        -------
+        self : SnapshotCalibrator
+            Fitted.
         """
-        p = _check_predictions(probabilities)
-        self.partition_ = clone(as_partition(self.partition)).fit_checked(p)
-        return self._fit(self._count(p, counts, cells))
+        self._check_parameters()
+        given = check_items(probabilities, features)
+        if given.features is not None and self.method != "items":
+            rule = 'must be left out unless method="items"'
+            raise InputError("features", rule, value=f"method={self.method!r}")
+        labels = check_labels(counts, given)
+        self.partition_ = clone(as_partition(self.partition)).fit_checked(given.mean)
+        where = self.partition_.assign_checked(given.mean, cells)
+        self._fit_cells(self._count(given, labels, where))
+        self._set_items(given, None)
+        self.temperature_ = fit_temperature(given.mean, labels)
+        if self.method == "items" and len(given) >= FEWEST_ITEMS:
+            self._fit_items(given, labels, where)
+        return self
 
     def partial_fit(
         self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None
     ) -> Self:
         """Add items to those seen before; the result is the same as fitting on all at once.
 
-        A partition that learns from predictions (quantiles, k-means) learns from the first batch
-        only.
+        For the methods "cells" and "empirical", which need no items. A partition that learns from
+        predictions (quantiles, k-means) learns from the first batch only.
         """
+        self._check_parameters()
+        self._warn_without_items()
+        given = check_items(probabilities, expected=self._shape_so_far())
+        labels = check_labels(counts, given)
         if not hasattr(self, "statistics_"):
-            return self.fit(probabilities, counts, cells=cells)
-        p = _check_predictions(probabilities, self.statistics_.n_classes)
-        return self._fit(self.statistics_ + self._count(p, counts, cells))
+            self.partition_ = clone(as_partition(self.partition)).fit_checked(given.mean)
+        statistics = self._count(given, labels, self.partition_.assign_checked(given.mean, cells))
+        if hasattr(self, "statistics_"):
+            statistics = self.statistics_ + statistics
+        self._fit_cells(statistics)
+        self._set_items(given, None)
+        return self
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
-        """Calibrate from statistics gathered elsewhere with this calibrator's partition."""
+        """Calibrate from statistics gathered elsewhere with this calibrator's partition.
+
+        For the methods "cells" and "empirical", which need no items.
+        """
+        self._check_parameters()
+        self._warn_without_items()
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
-        return self._fit(statistics)
+        self._fit_cells(statistics)
+        self.input_shape_ = InputShape(1, statistics.n_classes, 0)
+        self._forget_items()
+        return self
 
     def locate(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Located:
         """Return the predictions after checking them, and the cell of each item."""
-        self._check_fitted()
-        p = _check_predictions(probabilities, self.statistics_.n_classes)
-        return Located(p, self.partition_.assign_checked(p, cells))
+        given = self._check_given(probabilities, None, any_features=True)
+        return Located(given.mean, self.partition_.assign_checked(given.mean, cells))
 
     def predict_mixture(
-        self, probabilities: ArrayLike, *, cells: ArrayLike | None = None
+        self,
+        probabilities: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        counts: Any = None,
+        cells: ArrayLike | None = None,
     ) -> Mixtures:
-        """Return the calibrated mixture of each item, in class order."""
-        p, where = self.locate(probabilities, cells)
-        if self.method == "empirical":
-            return self.cell_mixtures_[where]
-        return _unalign(self.cell_mixtures_[where], rank_classes(p))
+        """Return the calibrated mixture of each item, in class order.
 
-    def predict_proba(self, probabilities: ArrayLike, *, cells: ArrayLike | None = None) -> Array:
-        """Return the mean of each item's mixture, a calibrated first-order prediction."""
-        p, where = self.locate(probabilities, cells)
-        means = self.cell_mixtures_.mean()
-        if self.method == "empirical":
-            return means[where]
-        result = np.empty_like(p)
-        for block in item_blocks(p):
-            np.put_along_axis(result[block], rank_classes(p[block]), means[where[block]], axis=1)
-        return result
+        Parameters are those of `decompose`. A mixture per item takes much memory: predict in
+        batches where there are many; `decompose` and `predict_proba` need none.
+        """
+        given, where, own = self._check_all(probabilities, features, counts, cells)
+        if self.item_model_ is not None:
+            return self._item_mixtures(given, where, own).to_mixtures()
+        mixtures = self._cell_mixtures(given, where)
+        return mixtures if own is None else mixtures.condition(own)
+
+    def predict_proba(
+        self,
+        probabilities: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        counts: Any = None,
+        cells: ArrayLike | None = None,
+    ) -> Array:
+        """Return the mean of each item's mixture, a calibrated first-order prediction.
+
+        Parameters are those of `decompose`.
+        """
+        given, where, own = self._check_all(probabilities, features, counts, cells)
+        if self.item_model_ is not None:
+            return self._item_mixtures(given, where, own).mean()
+        if own is not None:
+            return self._cell_mixtures(given, where).condition(own).mean()
+        return self._cell_means(given.mean, where)
 
     def decompose(
         self,
         probabilities: ArrayLike,
         entropy: str | Entropy = "shannon",
         *,
+        features: ArrayLike | None = None,
+        counts: Any = None,
         base: float | None = None,
         kind: Any = "mutual-information",
         cells: ArrayLike | None = None,
     ) -> Decomposition:
-        """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        if isinstance(entropy, Custom):
+        """Split the uncertainty of each item.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_items, n_classes) or (n_items, n_members, n_classes)
+            Predictions, of the same form as in `fit`.
+        entropy, base, kind
+            As in `hocal.decompose`.
+        features : array of shape (n_items, n_features), optional
+            Those of the items, if there were any in `fit`.
+        counts : array or sparse matrix of shape (n_items, n_classes), optional
+            The items' own labels; a row of zeros for an item without any. The uncertainty is then
+            what is left when they are known. Labels that an item had in `fit` are not counted
+            twice: the item is known again by its prediction and its labels, and its mixture comes
+            from the other items.
+        cells : array of shape (n_items,), optional
+            The cells of a PrecomputedPartition.
+
+        Returns
+        -------
+        Decomposition
+            Predictive, aleatoric and epistemic uncertainty of each item.
+        """
+        given, where, own = self._check_all(probabilities, features, counts, cells)
+        measure = get_entropy(entropy, base=base)
+        if self.item_model_ is not None:
+            mixtures = self._item_mixtures(given, where, own)
+            return decompose_items(mixtures, measure, kind=kind, panel_size=self.panel_size)
+        if isinstance(measure, Custom) or own is not None:
             # It may treat classes differently, so it needs them in their order.
-            mixtures = self.predict_mixture(probabilities, cells=cells)
+            cell_mixtures = self._cell_mixtures(given, where)
+            if own is not None:
+                cell_mixtures = cell_mixtures.condition(own)
         else:
-            _, where = self.locate(probabilities, cells)
-            mixtures = self.cell_mixtures_[where]
-        return decompose(mixtures, entropy, base=base, kind=kind, panel_size=self.panel_size)
+            cell_mixtures = self.cell_mixtures_[where]
+        return decompose(cell_mixtures, measure, kind=kind, panel_size=self.panel_size)
 
     def predict_set(
         self,
@@ -212,12 +382,15 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         *,
         coverage: float = 0.9,
         shape: Any = "atoms",
+        features: ArrayLike | None = None,
+        counts: Any = None,
         cells: ArrayLike | None = None,
     ) -> PredictionSets:
         """Return a set of label distributions with the given mass for each item."""
-        return predict_set(
-            self.predict_mixture(probabilities, cells=cells), coverage=coverage, shape=shape
+        mixtures = self.predict_mixture(
+            probabilities, features=features, counts=counts, cells=cells
         )
+        return predict_set(mixtures, coverage=coverage, shape=shape)
 
     def calibration_error(
         self,
@@ -225,23 +398,22 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         counts: Any,
         *,
         k: int | None = None,
+        features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
         n_resamples: int = 100,
         random_state: Any = None,
     ) -> CalibrationError:
         """Measure calibration on test items, cell by cell; options as in `hocal.calibration_error`.
 
-        For "deconvolved" both sides have the classes in order of falling prediction, so that one
-        mixture per cell suffices however many items there are. "empirical" predicts snapshots, of
-        the k of its fit.
+        Predicted and observed snapshots are compared class by class, so that a prediction of the
+        wrong class shows. "empirical" predicts snapshots, of the k of its fit.
         """
-        p, where = self.locate(probabilities, cells)
-        checked = check_counts(counts, n_classes=p.shape[1])
-        check_same_length(p, checked, ("probabilities", "counts"))
+        given, where, _ = self._check_all(probabilities, features, None, cells)
+        labels = check_labels(counts, given)
         snapshots = self.method == "empirical"
         return calibration_error(
-            self.cell_mixtures_[where],
-            checked if snapshots else align_counts(p, checked),
+            self.cell_mixtures_[where] if snapshots else self._compared(given, where),
+            labels,
             k=self.diagnostics_["k"] if snapshots and k is None else k,
             cells=where,
             n_cells=self.statistics_.n_cells,
@@ -251,76 +423,206 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         )
 
     def certify(
-        self, confidence: float = 0.95, *, simultaneous: bool = False, k: int | None = None
+        self,
+        confidence: float = 0.95,
+        *,
+        by: Literal["partition", "aleatoric", "epistemic"] = "partition",
+        simultaneous: bool = False,
+        k: int | None = None,
     ) -> Certificate:
-        """Say what the calibration labels prove about each cell; as `hocal.guarantees.certify`."""
+        """Say what the calibration labels prove about each cell; as `hocal.guarantees.certify`.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Probability with which a statement holds.
+        by : {"partition", "aleatoric", "epistemic"}
+            What the cells are: those of the partition, or tenths of the calibration items by the
+            uncertainty that is predicted for them, for ``method="items"``. Each item's prediction
+            then comes from the labels of other items.
+        simultaneous : bool, default=False
+            Whether it is to hold for all cells at once.
+        k : int, optional
+            Labels in the snapshots of epsilon.
+
+        Returns
+        -------
+        Certificate
+            Arrays by cell number; ``names`` says what the level sets are.
+        """
         self._check_fitted()
+        options: dict[str, Any] = {"confidence": confidence, "simultaneous": simultaneous, "k": k}
+        if check_choice(by, "by", CERTIFIED) != "partition":
+            return self._certify_levels(by, options)
         return certificates.certify(
             self.statistics_,
-            self.cell_mixtures_,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            aligned=self.method == "deconvolved",
-            k=k,
+            self._certified_mixtures(),
+            aligned=self.method != "empirical",
             snapshot_size=self.diagnostics_.get("k"),
             source=self.source_,
+            **options,
         )
+
+    def level(
+        self,
+        probabilities: ArrayLike,
+        by: Literal["aleatoric", "epistemic"] = "aleatoric",
+        *,
+        features: ArrayLike | None = None,
+    ) -> Index:
+        """Return the level set of each item, the cell number in ``certify(by=...)``."""
+        levels = self._level_sets(by)
+        parts = self.decompose(probabilities, features=features).as_dict()
+        return levels.assign(parts[by])
+
+    def _certified_mixtures(self) -> Mixtures:
+        """Return the mixtures of the cells over classes in the order of the predictions alone.
+
+        An order that labels chose would not do: an interval is about a quantity that was fixed
+        before its labels were seen.
+        """
+        if (self.class_orders_ < 0).all():
+            return self.cell_mixtures_
+        return fit_deconvolved(self.statistics_).mixtures
+
+    def _certify_levels(self, by: str, options: dict[str, Any]) -> Certificate:
+        levels = self._level_sets(by)
+        fit = fit_deconvolved(levels.statistics)
+        certificate = certificates.certify(
+            levels.statistics, fit.mixtures, aligned=True, source=fit.source, **options
+        )
+        assumptions = (*certificate.assumptions, _CROSS_FITTED)
+        return replace(certificate, names=levels.names(by), assumptions=assumptions)
+
+    def _level_sets(self, by: str) -> LevelSets:
+        self._check_fitted()
+        quantity = check_choice(by, "by", CERTIFIED[1:])
+        if quantity not in self.levels_:
+            rule = 'must be "partition" unless the calibrator was fitted with method="items"'
+            raise InputError("by", rule, value=repr(by))
+        return self.levels_[quantity]
 
     def _fitted_html(self) -> str:
         return fitted_html(self)
 
-    def _count(self, p: Array, counts: Any, cells: ArrayLike | None) -> CellStatistics:
-        checked = check_counts(counts, n_classes=p.shape[1])
-        check_same_length(p, checked, ("probabilities", "counts"))
-        where = self.partition_.assign_checked(p, cells)
-        return CellStatistics.from_checked(p, checked, where, self.partition_.layout_)
+    def _count(self, given: GivenItems, labels: Counts, where: Index) -> CellStatistics:
+        layout = self.partition_.layout_
+        return CellStatistics.from_checked(given.mean, labels, where, layout)
 
-    def _fit(self, statistics: CellStatistics) -> Self:
+    def _fit_cells(self, statistics: CellStatistics) -> None:
+        if statistics.observed.totals.max() == 1:
+            warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=4)
+        if self.method == "empirical":
+            orders = np.full((statistics.n_cells, statistics.n_classes), -1, dtype=np.intp)
+            fit = fit_empirical(statistics, self.k, self.thinning, self.random_state)
+        else:
+            orders = class_orders(statistics)
+            fit = fit_deconvolved(put_in_order(statistics, orders))
+        self.class_orders_ = orders
+        self.cell_mixtures_ = fit.mixtures
+        self.source_ = fit.source
+        self.diagnostics_ = fit.diagnostics
+        self.statistics_ = statistics
+
+    def _set_items(self, given: GivenItems, model: ItemModel | None) -> None:
+        self.input_shape_ = given.shape
+        self._forget_items()
+        self.item_model_ = model
+
+    def _forget_items(self) -> None:
+        self.temperature_ = math.nan
+        self.item_model_ = None
+        self.levels_ = {}
+        self.seen_ = SeenItems.none()
+
+    def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> None:
+        """Fit the mixtures of items, with the mixtures of the cells as anchors."""
+        prints = _fingerprints(given, labels)
+        folds = balanced_folds(prints, N_FOLDS)
+        levels = self._levels_by_fold(given, labels, where, folds)
+        model = fit_items(given.members, labels, given.features, where, levels, folds)
+        order = np.argsort(prints, kind="stable")
+        self.item_model_ = model
+        self.seen_ = SeenItems(prints[order], folds[order])
+        self.levels_ = {
+            quantity: level_sets(values, given.mean, labels)
+            for quantity, values in zip(CERTIFIED[1:], model.out_of_fold, strict=True)
+        }
+
+    def _levels_by_fold(
+        self, given: GivenItems, labels: Counts, where: Index, folds: Index
+    ) -> Array:
+        """Return the level of each cell from all items, then without each fold of them."""
+        parts = [
+            self._count(given.rows(folds == fold), labels[folds == fold], where[folds == fold])
+            for fold in range(N_FOLDS)
+        ]
+        levels = [cell_levels(self.cell_mixtures_)]
+        for left_out in range(N_FOLDS):
+            first, *others = (part for fold, part in enumerate(parts) if fold != left_out)
+            statistics = sum(others, start=first)
+            levels.append(cell_levels(fit_deconvolved(statistics).mixtures))
+        return np.stack(levels)
+
+    def _item_mixtures(self, given: GivenItems, where: Index, own: Counts | None) -> ItemMixtures:
+        """Return mixtures of items; those of the fit, met with their labels, without their fold."""
+        assert self.item_model_ is not None
+        if own is None:
+            return self.item_model_.predict(given.members, given.features, where)
+        folds = self.seen_.folds_of(_fingerprints(given, own))
+        model = self.item_model_
+        return model.predict_without(folds, given.members, given.features, where).condition(own)
+
+    def _compared(self, given: GivenItems, where: Index) -> Mixtures:
+        """Return mixtures for averages over cells, where an item needs few atoms."""
+        if self.item_model_ is None:
+            return self._cell_mixtures(given, where)
+        return self._item_mixtures(given, where, None).to_mixtures(n_atoms=COMPARED_ATOMS)
+
+    def _cell_mixtures(self, given: GivenItems, where: Index) -> Mixtures:
+        """Return the mixture of each item's cell, in class order."""
+        if self.method == "empirical":
+            return self.cell_mixtures_[where]
+        ranking = rank_items(given.mean, where, self.class_orders_)
+        return _unalign(self.cell_mixtures_[where], ranking)
+
+    def _cell_means(self, p: Array, where: Index) -> Array:
+        means = self.cell_mixtures_.mean()
+        if self.method == "empirical":
+            return means[where]
+        result = np.empty_like(p)
+        for block in item_blocks(p):
+            ranking = rank_items(p[block], where[block], self.class_orders_)
+            np.put_along_axis(result[block], ranking, means[where[block]], axis=1)
+        return result
+
+    def _check_all(
+        self, probabilities: Any, features: Any, counts: Any, cells: Any
+    ) -> tuple[GivenItems, Index, Counts | None]:
+        """Check what is given about items, find their cells, and take their own labels."""
+        given = self._check_given(probabilities, features)
+        where = self.partition_.assign_checked(given.mean, cells)
+        return given, where, check_own_labels(counts, given)
+
+    def _check_given(
+        self, probabilities: Any, features: Any, *, any_features: bool = False
+    ) -> GivenItems:
+        self._check_fitted()
+        expected = self.input_shape_
+        if any_features:
+            expected = expected._replace(n_features=0)
+        return check_items(probabilities, features, expected)
+
+    def _shape_so_far(self) -> InputShape | None:
+        return self.input_shape_ if hasattr(self, "statistics_") else None
+
+    def _check_parameters(self) -> None:
         check_choice(self.method, "method", METHODS)
         check_choice(self.thinning, "thinning", THINNINGS)
-        if statistics.observed.totals.max() == 1:
-            warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=3)
-        fit = self._fit_empirical if self.method == "empirical" else self._fit_deconvolved
-        self.cell_mixtures_, self.source_, self.diagnostics_ = fit(statistics)
-        self.statistics_ = statistics
-        return self
 
-    def _fit_empirical(
-        self, statistics: CellStatistics
-    ) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
-        smallest = statistics.smallest_total
-        why = "It is the smallest number of labels of an item."
-        k = (
-            smallest
-            if self.k is None
-            else check_integer(self.k, "k", minimum=1, maximum=smallest, why=why)
-        )
-        source = borrow(statistics.n_items > 0, statistics.layout)
-        mixtures = empirical_mixtures(
-            statistics.observed, source, k, thinning=self.thinning, random_state=self.random_state
-        )
-        return mixtures, _source_names(source), {"k": k}
-
-    def _fit_deconvolved(
-        self, statistics: CellStatistics
-    ) -> tuple[Mixtures, NDArray[np.str_], dict[str, Any]]:
-        cells, counts, multiplicity = statistics.aligned
-        # Threads on matrices this small cost more than they bring.
-        with threadpool_limits(1, user_api="blas"):
-            fit = deconvolve(
-                counts,
-                cells,
-                multiplicity,
-                group=statistics.layout.group,
-                level=statistics.layout.level,
-                mean_prediction=statistics.mean_prediction,
-            )
-        mixtures = Mixtures.on_common_points(fit.atoms, fit.weights)
-        return (
-            mixtures,
-            fit.source,
-            {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations},
-        )
+    def _warn_without_items(self) -> None:
+        if self.method == "items":
+            warnings.warn(_NO_ITEMS, UserWarning, stacklevel=3)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "cell_mixtures_"):
@@ -338,24 +640,10 @@ def fitted_html(calibrator: SnapshotCalibrator) -> str:
     return fitted_table(calibrator.statistics_, parts.as_dict(), n_borrowed=n_borrowed)
 
 
-def _check_predictions(probabilities: Any, n_classes: int | None = None) -> Array:
-    """Return one label distribution per item; say the way out where it is one step away."""
-    if isinstance(probabilities, Mixtures):
-        rule = "must be label distributions"
-        raise InputError("probabilities", rule, value="Mixtures", remedy="Pass their mean().")
-    if np.ndim(probabilities) == 3:
-        raise InputError(
-            "probabilities",
-            "must have shape (n_items, n_classes)",
-            value=np.shape(probabilities),
-            remedy="Average the members of an ensemble first, as in probabilities.mean(axis=1).",
-        )
-    return check_simplex(probabilities, ndim=2, n_classes=n_classes)
-
-
-def _source_names(source: Index) -> NDArray[np.str_]:
-    own = source == np.arange(len(source))
-    return np.where(own, "cell", np.where(source < 0, "pool", "neighbours"))
+def _fingerprints(given: GivenItems, labels: Counts) -> Fingerprints:
+    """Return what an item is known by: all of its prediction, its features and its labels."""
+    known = [given.members] if given.features is None else [given.members, given.features]
+    return fingerprint(*known, labels)
 
 
 def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:

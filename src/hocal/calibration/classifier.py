@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import PredefinedSplit, check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +35,7 @@ from hocal.calibration.cross_fitting import (
     read_labels,
     train,
 )
+from hocal.calibration.training_items import TrainingItems
 from hocal.cells.partitions import as_partition
 from hocal.guarantees.certificates import Certificate
 from hocal.uncertainty.decomposition import Decomposition, Kind
@@ -57,7 +58,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     that was trained on it: a `FrozenEstimator` is taken as it is and all items calibrate it, any
     other estimator is trained and calibrated by cross-validation. Then the predictions of the
     folds' models on the items they have not seen are calibrated, and the estimator used for new
-    items is trained on all of them.
+    items is trained on all of them. What is said about the training items themselves comes from the
+    folds' models too, so `decompose` may be asked about them.
 
     An estimator is trained on every label: an item is repeated once for each class it has labels
     for, with their number as sample weight. One that takes no sample weights (a Pipeline: whose
@@ -70,14 +72,9 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         The model; ``LogisticRegression()`` by default. Wrap a model that was trained on other data
         in ``sklearn.frozen.FrozenEstimator``. Put preprocessing inside, as a Pipeline, to have it
         cross-validated too.
-    partition : Partition or callable, optional
-        How predictions are sorted into cells; ten slices for each top label by default.
-    method : {"deconvolved", "empirical"}
-        How mixtures are estimated, as in `SnapshotCalibrator`.
-    k : int, optional
-        Snapshot size for "empirical"; the smallest number of labels of an item by default.
-    panel_size : int, optional
-        Report aleatoric uncertainty as a panel of this many annotators would show it.
+    calibrator : SnapshotCalibrator, optional
+        How predictions become mixtures; ``SnapshotCalibrator()`` by default. It is cloned, and its
+        partition must compute cells from predictions.
     cv : int, splitter or iterable of (train, test), optional
         How items are held out; 5 folds by default. A number of folds is stratified by each item's
         most frequent label. A splitter sees that label as `y`, and may hold out each item at most
@@ -119,7 +116,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     >>> X = rng.normal(size=(500, 1))
     >>> dogs = rng.binomial(5, 1 / (1 + np.exp(-3 * X[:, 0])))  # five people label each picture
     >>> counts = np.column_stack([5 - dogs, dogs])
-    >>> classifier = HigherOrderCalibratedClassifier(method="empirical")
+    >>> classifier = HigherOrderCalibratedClassifier()
     >>> classifier = classifier.fit(X, counts, classes=["cat", "dog"])
     >>> classifier.predict([[-2.0], [2.0]]).tolist()
     ['cat', 'dog']
@@ -130,24 +127,19 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
 
     estimator_: Any
     calibrator_: SnapshotCalibrator
+    training_items_: TrainingItems
     classes_: NDArray[Any]
 
     def __init__(
         self,
         estimator: Any = None,
+        calibrator: SnapshotCalibrator | None = None,
         *,
-        partition: Any = None,
-        method: Literal["deconvolved", "empirical"] = "deconvolved",
-        k: int | None = None,
-        panel_size: int | None = None,
         cv: Any = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.partition = partition
-        self.method = method
-        self.k = k
-        self.panel_size = panel_size
+        self.calibrator = calibrator
         self.cv = cv
         self.random_state = random_state
 
@@ -184,52 +176,68 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         if isinstance(estimator, FrozenEstimator):
             model = estimator
             p = proba_by_class(estimator, X, labels.classes)
+            self.training_items_ = TrainingItems.none()
         else:
             to_fit, to_split = self._route(params)
             # Before the folds: what the estimator has to say against X should speak of all of X.
             model = train(estimator, X, labels, items, to_fit)
             items, p = out_of_fold(estimator, X, labels, self._splits(X, labels, to_split), to_fit)
+            self.training_items_ = TrainingItems.of(_safe_indexing(X, items), p)
         self.calibrator_ = calibrator.fit(p, labels.counts[items])
         self.estimator_ = model
         self.classes_ = labels.classes
         return self
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return calibrated probabilities (n_items, n_classes): the mean of each item's mixture."""
+    def predict_proba(self, X: Any, *, counts: Any = None) -> Array:
+        """Return calibrated probabilities (n_items, n_classes): the mean of each item's mixture.
+
+        `counts` are the items' own labels, as in `decompose`.
+        """
         raw = self.base_proba(X)
-        return self.calibrator_.predict_proba(raw)
+        return self.calibrator_.predict_proba(raw, counts=counts)
 
     def base_proba(self, X: Any) -> Array:
-        """Return what the estimator itself predicts, uncalibrated, in the order of `classes_`."""
+        """Return what the estimator itself predicts, uncalibrated, in the order of `classes_`.
+
+        For an item that it was trained on, what the model of its fold said, which was not.
+        """
         check_is_fitted(self, "calibrator_")
-        return proba_by_class(self.estimator_, X, self.classes_)
+        p = proba_by_class(self.estimator_, X, self.classes_)
+        return self.training_items_.correct(X, p)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely label of each item, ties going to the first class."""
         winners = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[winners])
 
-    def predict_mixture(self, X: Any) -> Mixtures:
+    def predict_mixture(self, X: Any, *, counts: Any = None) -> Mixtures:
         """Return the calibrated distribution over label distributions of each item."""
         raw = self.base_proba(X)
-        return self.calibrator_.predict_mixture(raw)
+        return self.calibrator_.predict_mixture(raw, counts=counts)
 
     def decompose(
         self,
         X: Any,
         entropy: str | Entropy = "shannon",
         *,
+        counts: Any = None,
         base: float | None = None,
         kind: Kind = "mutual-information",
     ) -> Decomposition:
-        """Split the uncertainty of each item; options as in `hocal.decompose`."""
-        raw = self.base_proba(X)
-        return self.calibrator_.decompose(raw, entropy, base=base, kind=kind)
+        """Split the uncertainty of each item; options as in `SnapshotCalibrator.decompose`.
 
-    def predict_set(self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms") -> PredictionSets:
+        `counts` are the items' own labels. Items of the fit may be asked about as well: they are
+        answered by models that have not seen them, and their labels are not counted twice.
+        """
+        raw = self.base_proba(X)
+        return self.calibrator_.decompose(raw, entropy, counts=counts, base=base, kind=kind)
+
+    def predict_set(
+        self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms", counts: Any = None
+    ) -> PredictionSets:
         """Return a set of label distributions for each item, as in `hocal.predict_set`."""
         raw = self.base_proba(X)
-        return self.calibrator_.predict_set(raw, coverage=coverage, shape=shape)
+        return self.calibrator_.predict_set(raw, coverage=coverage, shape=shape, counts=counts)
 
     def certify(self, confidence: float = 0.95, **options: Any) -> Certificate:
         """Say what is guaranteed for each cell; options as in `SnapshotCalibrator.certify`.
@@ -298,17 +306,21 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return self.estimator
 
     def _calibrator(self) -> SnapshotCalibrator:
-        if as_partition(self.partition).takes_cells:
+        if self.calibrator is None:
+            return SnapshotCalibrator()
+        if not isinstance(self.calibrator, SnapshotCalibrator):
+            rule = "must be a SnapshotCalibrator"
+            raise InputError("calibrator", rule, value=repr(self.calibrator))
+        if as_partition(self.calibrator.partition).takes_cells:
             raise InputError(
-                "partition",
-                "must compute cells from predictions",
-                value=repr(self.partition),
+                "calibrator",
+                "must have a partition that computes cells from predictions",
+                value=repr(self.calibrator.partition),
                 remedy="Use SnapshotCalibrator, which takes cells=, "
                 "on the classifier's predictions.",
             )
-        return SnapshotCalibrator(
-            self.partition, method=self.method, k=self.k, panel_size=self.panel_size
-        )
+        calibrator: SnapshotCalibrator = clone(self.calibrator)
+        return calibrator
 
     def _fitted_html(self) -> str:
         return fitted_html(self.calibrator_) if hasattr(self, "calibrator_") else ""

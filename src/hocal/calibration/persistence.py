@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,10 @@ from scipy import sparse
 from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
 from hocal._base.typing import Counts
-from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.by_item.model import ItemModel
+from hocal.calibration.calibrator import SeenItems, SnapshotCalibrator
+from hocal.calibration.inputs import InputShape
+from hocal.calibration.levels import LevelSets
 from hocal.cells.protocol import CellLayout, Partition, find_partition
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.uncertainty.mixtures import Mixtures
@@ -24,9 +28,10 @@ from hocal.uncertainty.mixtures import Mixtures
 __all__ = ["load", "read_notes", "save", "serialise"]
 
 FORMAT = "hocal-calibrator"
-VERSION = 1
+VERSION = 2
 _LEARNED = "partition."  # before the names of arrays that a partition learned
 _PARAMETER = "partition parameter."  # before those that it was made with
+_ITEMS = "items."  # before the names of arrays of the model of items
 _SOURCES = ("cell", "neighbours", "pool")
 
 Tensors = dict[str, NDArray[Any]]
@@ -79,7 +84,7 @@ def serialise(calibrator: SnapshotCalibrator, *, notes: Mapping[str, str] | None
         )
     partition, arrays = _take_apart(calibrator.partition_)
     named = _tensors(calibrator) | arrays
-    tensors = {name: np.ascontiguousarray(array) for name, array in named.items()}
+    tensors = {name: np.asarray(array, order="C") for name, array in named.items()}
     header = _header(calibrator, partition, _check_notes(notes or {}))
     metadata = {
         "format": FORMAT,
@@ -194,6 +199,9 @@ def _header(
         "partition": partition,
         "shape": [fitted.n_classes_, fitted.n_cells_],
         "diagnostics": calibrator.diagnostics_,
+        "inputs": list(calibrator.input_shape_),
+        "temperature": _finite(calibrator.temperature_),
+        "levels": sorted(calibrator.levels_),
         **({"notes": notes} if notes else {}),
     }
     try:
@@ -204,6 +212,11 @@ def _header(
             "must have plain parameters to be saved",
             value=f"{parameters}: {error}",
         ) from error
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON can hold it."""
+    return value if math.isfinite(value) else None
 
 
 def _take_apart(partition: Partition) -> tuple[dict[str, Any], Tensors]:
@@ -247,45 +260,78 @@ def _plain(value: Any, name: str, partition: Partition) -> Any:
 
 def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     """Return every array of a fitted calibrator by name."""
-    statistics = calibrator.statistics_
     mixtures = calibrator.cell_mixtures_
     tensors: Tensors = {
-        "predicted": statistics.predicted,
-        "layout.group": statistics.layout.group,
-        "layout.level": statistics.layout.level,
         "source": np.array([_SOURCES.index(name) for name in calibrator.source_], dtype=np.uint8),
+        "class_orders": calibrator.class_orders_,
+        "seen.fingerprints": calibrator.seen_.fingerprints,
+        "seen.folds": calibrator.seen_.folds,
         "mixtures.points": mixtures.support,
         **{f"mixtures.{name}": getattr(mixtures, name) for name in ("weights", "offsets", "index")},
+        **_statistics_arrays(calibrator.statistics_, ""),
+    }
+    for quantity, levels in calibrator.levels_.items():
+        tensors[f"levels.{quantity}.edges"] = levels.edges
+        tensors |= _statistics_arrays(levels.statistics, f"levels.{quantity}.")
+    if calibrator.item_model_ is not None:
+        arrays = calibrator.item_model_.arrays()
+        tensors |= {f"{_ITEMS}{name}": array for name, array in arrays.items()}
+    return tensors
+
+
+def _statistics_arrays(statistics: CellStatistics, prefix: str) -> Tensors:
+    """Return the arrays of cell statistics, their names after a prefix."""
+    tensors: Tensors = {
+        f"{prefix}predicted": statistics.predicted,
+        f"{prefix}layout.group": statistics.layout.group,
+        f"{prefix}layout.level": statistics.layout.level,
     }
     for name in ("observed", "aligned"):
         histogram: Histogram = getattr(statistics, name)
-        tensors |= {
-            f"{name}.cells": histogram.cells,
-            f"{name}.multiplicity": histogram.multiplicity,
-        }
-        tensors |= {
-            f"{name}.counts{part}": array for part, array in _count_arrays(histogram.counts).items()
-        }
+        tensors[f"{prefix}{name}.cells"] = histogram.cells
+        tensors[f"{prefix}{name}.multiplicity"] = histogram.multiplicity
+        for part, array in _count_arrays(histogram.counts).items():
+            tensors[f"{prefix}{name}.counts{part}"] = array
     return tensors
+
+
+def _join_statistics(tensors: Tensors, prefix: str) -> CellStatistics:
+    """Return the cell statistics whose arrays have names after a prefix."""
+    histograms = [
+        Histogram(
+            tensors[f"{prefix}{name}.cells"],
+            _join_counts(tensors, f"{prefix}{name}.counts"),
+            tensors[f"{prefix}{name}.multiplicity"],
+        )
+        for name in ("observed", "aligned")
+    ]
+    layout = CellLayout(tensors[f"{prefix}layout.group"], tensors[f"{prefix}layout.level"])
+    observed, aligned = histograms
+    return CellStatistics(observed, aligned, tensors[f"{prefix}predicted"], layout)
 
 
 def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
     calibrator = SnapshotCalibrator(**header["parameters"])
-    layout = CellLayout(tensors["layout.group"], tensors["layout.level"])
+    calibrator.statistics_ = _join_statistics(tensors, "")
+    layout = calibrator.statistics_.layout
     calibrator.partition = calibrator.partition_ = _rebuild_partition(header, tensors, layout)
-    observed, aligned = (
-        Histogram(
-            tensors[f"{name}.cells"],
-            _join_counts(tensors, f"{name}.counts"),
-            tensors[f"{name}.multiplicity"],
-        )
-        for name in ("observed", "aligned")
-    )
-    calibrator.statistics_ = CellStatistics(observed, aligned, tensors["predicted"], layout)
     parts = (tensors[f"mixtures.{x}"] for x in ("points", "weights", "offsets", "index"))
     calibrator.cell_mixtures_ = Mixtures.trusted(*parts)  # as it was saved: the checksum is right
     calibrator.source_ = np.array(_SOURCES)[tensors["source"]]
+    calibrator.class_orders_ = tensors["class_orders"]
     calibrator.diagnostics_ = header["diagnostics"]
+    calibrator.input_shape_ = InputShape(*header["inputs"])
+    temperature = header["temperature"]
+    calibrator.temperature_ = math.nan if temperature is None else temperature
+    calibrator.seen_ = SeenItems(tensors["seen.fingerprints"], tensors["seen.folds"])
+    calibrator.levels_ = {
+        quantity: LevelSets(
+            tensors[f"levels.{quantity}.edges"], _join_statistics(tensors, f"levels.{quantity}.")
+        )
+        for quantity in header["levels"]
+    }
+    arrays = _with_prefix(tensors, _ITEMS)
+    calibrator.item_model_ = ItemModel.from_arrays(arrays) if arrays else None
     return calibrator
 
 
@@ -331,7 +377,7 @@ def _checksum(tensors: Tensors, header: str) -> str:
     digest = hashlib.sha256(header.encode())
     for name in sorted(tensors):
         digest.update(f"{name}{tensors[name].dtype.str}{tensors[name].shape}".encode())
-        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+        digest.update(tensors[name].tobytes())
     return digest.hexdigest()
 
 

@@ -120,6 +120,8 @@ class Certificate:
         Lower and upper limits of each target, (quantity, entropy), arrays of shape (n_cells, 2).
     estimates : mapping
         Point estimates of each target from the mixtures, arrays of shape (n_cells,).
+    names : tuple of str
+        What each cell holds, where that was said; else empty.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class Certificate:
     n_classes: int
     limits: Mapping[Target, Array]
     estimates: Mapping[Target, Array]
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.n_items)
@@ -249,8 +252,9 @@ class Certificate:
         """Return a text table of estimates and intervals, one line per cell with items.
 
         "!" marks an estimate outside its interval, "-" an interval that says nothing. With a name
-        for each cell, `names`, each line ends with that of its cell.
+        for each cell, `names` or the certificate's own, each line ends with that of its cell.
         """
+        names = names or self.names or None
         entries = self._entries(entropy)
         heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
         heads = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}"

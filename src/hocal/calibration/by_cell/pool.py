@@ -157,7 +157,7 @@ def fit_pool(likelihood: Array, frequency: Array, *, prior: float) -> PoolFit:
     Examples
     --------
     >>> import numpy as np
-    >>> from hocal.calibration.pool import fit_pool
+    >>> from hocal.calibration.by_cell.pool import fit_pool
     >>> fit_pool(np.eye(2), np.array([30.0, 10.0]), prior=20.0).weights.round(3).tolist()
     [0.667, 0.333]
     """

@@ -29,7 +29,7 @@ from scipy import optimize, sparse, special
 
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_cells, check_counts, check_whole
-from hocal.calibration.pool import (
+from hocal.calibration.by_cell.pool import (
     N_LEADING,
     Atoms,
     fit_pool,
@@ -38,7 +38,13 @@ from hocal.calibration.pool import (
     sample_snapshots,
     snapshot_likelihood,
 )
-from hocal.calibration.tilts import Design, TiltedCells, fit_effects, make_design, penalised_fit
+from hocal.calibration.by_cell.tilts import (
+    Design,
+    TiltedCells,
+    fit_effects,
+    make_design,
+    penalised_fit,
+)
 from hocal.uncertainty.snapshots import compress
 
 __all__ = ["Deconvolution", "deconvolve"]
@@ -135,7 +141,7 @@ def deconvolve(
     --------
     Half of all pairs of labels disagree: every item is a coin toss, none is clear.
 
-    >>> from hocal.calibration.deconvolution import deconvolve
+    >>> from hocal.calibration.by_cell.deconvolution import deconvolve
     >>> fit = deconvolve([[2, 0], [1, 1], [0, 2]], [0, 0, 0], [250, 500, 250], group=[0], level=[0])
     >>> disagreement = 1 - (fit.atoms**2).sum(axis=1)
     >>> bool(fit.gap < 1e-6), (fit.weights @ disagreement).round(1).tolist()

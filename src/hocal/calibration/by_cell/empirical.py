@@ -34,7 +34,7 @@ def borrow(filled: Mask, layout: CellLayout) -> Index:
     Examples
     --------
     >>> import numpy as np
-    >>> from hocal.calibration.empirical import borrow
+    >>> from hocal.calibration.by_cell.empirical import borrow
     >>> from hocal.cells.partitions import CellLayout
     >>> layout = CellLayout(group=np.array([0, 0, 1]), level=np.array([0, 1, 0]))
     >>> borrow(np.array([False, True, False]), layout).tolist()
@@ -80,7 +80,7 @@ def empirical_mixtures(
     Examples
     --------
     >>> import numpy as np
-    >>> from hocal.calibration.empirical import empirical_mixtures
+    >>> from hocal.calibration.by_cell.empirical import empirical_mixtures
     >>> from hocal.cells.statistics import Histogram
     >>> histogram = Histogram.of(np.array([0, 0]), np.array([[2, 0], [1, 1]]))
     >>> empirical_mixtures(histogram, np.array([0, -1]), 1).mean().tolist()

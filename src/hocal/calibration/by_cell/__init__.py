@@ -1,0 +1,1 @@
+"""One mixture per cell from histograms of labels, which an engine can count."""

@@ -1,0 +1,149 @@
+"""One mixture per cell from statistics alone: deconvolved, or the paper's histogram."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special
+from threadpoolctl import threadpool_limits
+
+from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.validation import check_integer
+from hocal.calibration.by_cell.deconvolution import deconvolve
+from hocal.calibration.by_cell.empirical import borrow, empirical_mixtures
+from hocal.cells.statistics import CellStatistics, Histogram, rank_classes
+from hocal.uncertainty.decomposition import decompose
+from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.snapshots import as_dense
+
+__all__ = [
+    "CellFit",
+    "cell_levels",
+    "class_orders",
+    "fit_deconvolved",
+    "fit_empirical",
+    "put_in_order",
+    "rank_items",
+]
+
+
+class CellFit(NamedTuple):
+    """The mixtures of all cells and how they came about."""
+
+    mixtures: Mixtures  #: one per cell
+    source: NDArray[np.str_]  #: (n_cells,) whose items: "cell", "neighbours" or "pool"
+    diagnostics: dict[str, Any]  #: how the fit went
+
+
+def fit_deconvolved(statistics: CellStatistics) -> CellFit:
+    """Estimate the mixtures behind the labels, over classes in their aligned order."""
+    cells, counts, multiplicity = statistics.aligned
+    # Threads on matrices this small cost more than they bring.
+    with threadpool_limits(1, user_api="blas"):
+        fit = deconvolve(
+            counts,
+            cells,
+            multiplicity,
+            group=statistics.layout.group,
+            level=statistics.layout.level,
+            mean_prediction=statistics.mean_prediction,
+        )
+    diagnostics = {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
+    return CellFit(Mixtures.on_common_points(fit.atoms, fit.weights), fit.source, diagnostics)
+
+
+def fit_empirical(
+    statistics: CellStatistics, k: int | None, thinning: Any, random_state: Any
+) -> CellFit:
+    """Take the histogram of the k-snapshots of each cell, or of a cell nearby."""
+    smallest = statistics.smallest_total
+    if k is None:
+        size = smallest
+    else:
+        why = "It is the smallest number of labels of an item."
+        size = check_integer(k, "k", minimum=1, maximum=smallest, why=why)
+    source = borrow(statistics.n_items > 0, statistics.layout)
+    mixtures = empirical_mixtures(
+        statistics.observed, source, size, thinning=thinning, random_state=random_state
+    )
+    return CellFit(mixtures, _source_names(source), {"k": size})
+
+
+def cell_levels(mixtures: Mixtures) -> Array:
+    """Return the aleatoric uncertainty of each cell, Brier and Shannon in nats, (n_cells, 2)."""
+    return np.column_stack([decompose(mixtures, name).aleatoric for name in ("brier", "shannon")])
+
+
+def class_orders(statistics: CellStatistics) -> Index:
+    """Return for each cell its classes from the most to the least frequent label, or -1.
+
+    Mixtures over ranks forget which class is which. Where a model mistakes one class for another,
+    the label frequencies of a cell order its classes better than the items' predictions do. A cell
+    uses its own order (a row of classes) if its labels are more certain by class than by rank, by
+    more than a nat for each class that occurs; otherwise each item keeps the order of its
+    prediction, and the row is -1.
+    """
+    by_class = _label_sums(statistics.observed, statistics.n_cells)
+    by_rank = _label_sums(statistics.aligned, statistics.n_cells)
+    saved = _code_length(by_rank) - _code_length(by_class)
+    n_used = (by_class > 0).sum(axis=1)
+    orders = np.argsort(-by_class, axis=1, kind="stable")
+    return np.where((saved > n_used)[:, None], orders, -1)
+
+
+def put_in_order(statistics: CellStatistics, orders: Index) -> CellStatistics:
+    """Return the statistics with the aligned labels of some cells in the cells' own class order."""
+    own = orders[:, 0] >= 0
+    if not own.any():
+        return statistics
+    observed = statistics.observed
+    aligned = statistics.aligned
+    chosen = np.flatnonzero(own[observed.cells])
+    others = np.flatnonzero(~own[aligned.cells])
+    counts = as_dense(observed.counts[chosen])
+    counts = np.take_along_axis(counts, orders[observed.cells[chosen]], axis=1)
+    kept = as_dense(aligned.counts[others])
+    histogram = Histogram.of(
+        np.concatenate([observed.cells[chosen], aligned.cells[others]]),
+        _like(statistics.aligned.counts, np.concatenate([counts, kept])),
+        np.concatenate([observed.multiplicity[chosen], aligned.multiplicity[others]]),
+    )
+    return replace(statistics, aligned=histogram)
+
+
+def rank_items(probabilities: Array, cells: Index, orders: Index) -> Index:
+    """Return the class of each rank for each item: its prediction's order, or its cell's own."""
+    ranking = rank_classes(probabilities)
+    own = orders[cells, 0] >= 0
+    ranking[own] = orders[cells[own]]
+    return ranking
+
+
+def _code_length(sums: Array) -> Array:
+    """Return n times the entropy of the frequencies of each row."""
+    total = sums.sum(axis=1)
+    return np.asarray(special.xlogy(total, total) - special.xlogy(sums, sums).sum(axis=1))
+
+
+def _like(counts: Counts, dense: IntArray) -> Counts:
+    """Return counts in the form, dense or sparse, of others."""
+    return dense if isinstance(counts, np.ndarray) else sparse.csr_array(dense)
+
+
+def _label_sums(histogram: Histogram, n_cells: int) -> Array:
+    """Return the labels of each cell by column of the histogram, (n_cells, n_classes)."""
+    n_rows = len(histogram.cells)
+    membership = sparse.csr_array(
+        (histogram.multiplicity.astype(np.float64), histogram.cells, np.arange(n_rows + 1)),
+        shape=(n_rows, n_cells),
+    )
+    sums = membership.T @ histogram.counts
+    return np.asarray(sums if isinstance(sums, np.ndarray) else sums.toarray())
+
+
+def _source_names(source: Index) -> NDArray[np.str_]:
+    own = source == np.arange(len(source))
+    return np.where(own, "cell", np.where(source < 0, "pool", "neighbours"))

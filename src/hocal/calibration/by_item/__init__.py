@@ -1,0 +1,1 @@
+"""One mixture per item, given all that is known about it."""

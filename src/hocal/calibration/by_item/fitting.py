@@ -1,0 +1,239 @@
+"""Learn the mixtures of items from several labels per item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from hocal._base.errors import InputError
+from hocal._base.fingerprints import fingerprint
+from hocal._base.typing import Array, Counts, Index
+from hocal._base.validation import check_cells, check_same_length
+from hocal.calibration.by_item.anchors import Anchored, anchor
+from hocal.calibration.by_item.columns import (
+    Floats,
+    Scale,
+    at_least,
+    disagreement_columns,
+    entropy_of_rows,
+    mixture_columns,
+)
+from hocal.calibration.by_item.components import BEYOND_TOP, Labels, labels_of
+from hocal.calibration.by_item.disagreement import fit_disagreement, observed_disagreement
+from hocal.calibration.by_item.model import ItemModel, Items, scaled_inputs
+from hocal.calibration.by_item.ridge_choice import FoldedParameters
+from hocal.calibration.by_item.shapes import (
+    ALL_POOL,
+    SPLIT_POOL,
+    all_shapes,
+    component_shannon,
+    split_shapes,
+)
+from hocal.calibration.by_item.temperatures import fit_temperatures, temper
+from hocal.calibration.by_item.top_shares import TopShares, component_log_likelihood, top_shares
+from hocal.calibration.by_item.weights import Shapes, fit_weights, logits_of, weigh
+from hocal.calibration.first_order.recalibration import CrossFitted, fit_recalibration
+
+__all__ = ["fit_items"]
+
+SAMPLE_ITEMS = 30_000  # from which shapes are learnt: more would change them by less than noise
+SAMPLE_ENTRIES = 10_000_000  # items x classes of the sample, 80 MB
+LEAST_SAMPLE = 5_000  # items in any case
+OUT_OF_FOLD_ITEMS = 100_000  # that are predicted at once
+
+
+class _Sample(NamedTuple):
+    """Items from which shapes are learnt, sorted by fold and then by what they hold."""
+
+    items: Items
+    counts: Array  #: (n_items, n_classes)
+    folds: Index  #: (n_items,)
+    recalibrated: Array  #: (n_items, n_classes) by the other folds
+
+
+def fit_items(
+    members: Array,
+    counts: Counts,
+    features: Array | None,
+    cells: Index,
+    levels: Array,
+    folds: Index,
+) -> ItemModel:
+    """Learn the mixtures of items.
+
+    The order of the rows does not matter.  Weights are learnt from a sample of the items when there
+    are many; the recalibration and the levels of cells rest on all of them.
+
+    Parameters
+    ----------
+    members : array of shape (n_items, n_members, n_classes)
+        Predictions of an ensemble's members, or of one model.
+    counts : array of shape (n_items, n_classes)
+        Labels of each item by class, dense or CSR, at least one per item.
+    features : array of shape (n_items, n_features), optional
+        Numbers that may tell where people disagree.
+    cells : array of shape (n_items,)
+        Cell of each item, from 0.
+    levels : array of shape (1 + n_folds, n_cells, 2)
+        Aleatoric uncertainty of each cell, Brier and Shannon in nats: estimated from all items,
+        then without each fold. NaN where nothing is known.
+    folds : array of shape (n_items,)
+        Fold of each item, from 0.
+    """
+    n_items = len(members)
+    check_same_length(members, folds, ("members", "folds"))
+    n_folds = int(folds.max()) + 1
+    if levels.ndim != 3 or levels.shape[::2] != (1 + n_folds, 2):
+        rule = f"must have shape ({1 + n_folds}, n_cells, 2)"
+        raise InputError("levels", rule, value=f"shape {levels.shape}")
+    items = Items(members, features, check_cells(cells, n_items, n_cells=levels.shape[1]))
+    first = fit_recalibration(members, counts, features, folds)
+    labels = sparse.csr_array(counts)
+    inputs = np.zeros((n_items, 0)) if features is None else features
+    order = np.lexsort((fingerprint(members, labels, inputs, cells[:, None]), folds))
+    with threadpool_limits(limits=1, user_api="blas"):
+        sample = _take_sample(items, labels, folds, first.out_of_fold, order)
+        scaled = _scale_levels(levels, labels[order], items.cells[order], folds[order])
+        model = _learn(sample, first, scaled)
+        uncertainty = np.empty((2, n_items))
+        for start in range(0, n_items, OUT_OF_FOLD_ITEMS):
+            rows = order[start : start + OUT_OF_FOLD_ITEMS]
+            mixtures = model.predict_without(folds[rows], *items.take(rows))
+            aleatoric = mixtures.aleatoric()
+            uncertainty[0, rows] = aleatoric
+            uncertainty[1, rows] = entropy_of_rows(mixtures.prediction) - aleatoric
+    return replace(model, out_of_fold=uncertainty)
+
+
+def _take_sample(
+    items: Items, counts: sparse.csr_array, folds: Index, recalibrated: Array, order: Index
+) -> _Sample:
+    """Take the first rows of each fold in an order that depends on what they hold."""
+    n_classes = items.members.shape[2]
+    n_rows = max(min(SAMPLE_ITEMS, SAMPLE_ENTRIES // n_classes), LEAST_SAMPLE)
+    n_folds = int(folds.max()) + 1
+    starts = np.searchsorted(folds[order], np.arange(n_folds + 1))
+    height = -(-n_rows // n_folds)
+    rows = np.concatenate([order[a : min(b, a + height)] for a, b in pairwise(starts)])
+    dense = np.asarray(counts[rows].toarray(), dtype=np.float64)
+    return _Sample(items.take(rows), dense, folds[rows], at_least(recalibrated[rows]))
+
+
+def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
+    """Learn everything after the recalibration."""
+    items, counts, folds, raw = sample
+    columns = disagreement_columns(items.members, items.features, raw)
+    disagreement = fit_disagreement(columns, *_observe(counts), folds)
+    expected = _by_fold(folds, lambda rows, fold: disagreement.apply(columns[rows], fold))
+    tempered_by = Scale.of(mixture_columns(raw, expected))
+    inputs = scaled_inputs(raw, expected, tempered_by)
+    temperatures = fit_temperatures(raw, inputs, counts, folds)
+    mean = _by_fold(
+        folds,
+        lambda rows, fold: temper(raw[rows], inputs[:, rows], temperatures.take(fold)),
+        axis=0,
+    )
+    mean = at_least(mean)
+    weighed_by = Scale.of(mixture_columns(mean, expected))
+    inputs = scaled_inputs(mean, expected, weighed_by)
+    learnt = _learn_weights(mean, inputs, sample)
+    return ItemModel(
+        recalibrations=(first.final, *first.without),
+        disagreement=disagreement,
+        tempered_by=tempered_by,
+        temperatures=temperatures,
+        weighed_by=weighed_by,
+        split=learnt.split,
+        weights=learnt.weights,
+        shifts=_anchor_folds(learnt.anchored, levels, folds),
+        out_of_fold=np.empty((2, 0)),
+    )
+
+
+def _scale_levels(levels: Array, counts: sparse.csr_array, cells: Index, folds: Index) -> Array:
+    """Scale the levels of cells so that on average labels differ as often as they do.
+
+    How often two labels differ is known without bias, whatever the method that found the levels.
+    """
+    totals = np.asarray(counts.sum(axis=1), dtype=float)
+    agreeing = np.asarray((counts * counts).sum(axis=1), dtype=float) - totals
+    observed, weights = observed_disagreement(totals, agreeing)
+    result = levels.copy()
+    for place in range(len(levels)):
+        rows = (folds != place - 1) & np.isfinite(levels[place, cells]).all(axis=1)
+        brier = weights[rows] @ levels[place, cells[rows], 0]
+        differ = weights[rows] @ observed[rows]
+        if brier > 0 and differ > 0:
+            result[place] *= differ / brier
+    return result
+
+
+def _observe(counts: Array) -> tuple[Array, Array]:
+    """Return how often labels of an item differ, and the weight of this number."""
+    agreeing = np.einsum("ij,ij->i", counts, counts - 1)
+    return observed_disagreement(counts.sum(axis=1), agreeing)
+
+
+def _by_fold(folds: Index, predict: Callable[[Index, int], Floats], axis: int = -1) -> Array:
+    """Return predictions, each by the parameters without its fold; folds are sorted."""
+    parts = []
+    for fold in np.unique(folds):
+        parts.append(predict(np.flatnonzero(folds == fold), int(fold)))
+    return np.concatenate(parts, axis=axis)
+
+
+class _Learnt(NamedTuple):
+    """What has been learnt about weights."""
+
+    split: FoldedParameters
+    weights: FoldedParameters
+    anchored: Anchored  #: the sample's items, each by the parameters without its fold
+
+
+def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
+    """Learn the weights of the split beyond the top class, then of all components."""
+    folds = sample.folds
+    labels = labels_of(sample.counts)
+    top = top_shares(mean)
+    beyond = split_shapes(mean, inputs)
+    split = _learn_split(top, labels, beyond, folds)
+    split_weights = _by_fold(
+        folds, lambda rows, fold: weigh(SPLIT_POOL, beyond.take(rows), split.take(fold))
+    )
+    shannon = component_shannon(mean, split_weights)
+    shapes = all_shapes(mean, beyond, split_weights)._replace(shannon=shannon)
+    _, logs = component_log_likelihood(top, split_weights.T, labels)
+    weights = fit_weights(ALL_POOL, shapes, _likelihoods(logs), folds, int(folds.max()) + 1)
+    logits = _by_fold(
+        folds, lambda rows, fold: logits_of(ALL_POOL, shapes.take(rows), weights.take(fold))
+    )
+    return _Learnt(split, weights, Anchored(logits, shapes, sample.items.cells))
+
+
+def _learn_split(top: TopShares, labels: Labels, shapes: Shapes, folds: Index) -> FoldedParameters:
+    """Learn from the items with labels other than the top class."""
+    _, others = top.divide(labels)
+    seen = np.flatnonzero(others.totals() > 0)
+    logs = BEYOND_TOP.log_likelihood(top.split, others)[seen]
+    n_folds = int(folds.max()) + 1
+    return fit_weights(SPLIT_POOL, shapes.take(seen), _likelihoods(logs), folds[seen], n_folds)
+
+
+def _anchor_folds(anchored: Anchored, levels: Array, folds: Index) -> Array:
+    """Return the shifts of cells from all items, then without each fold."""
+    shifts = [anchor(anchored, levels[0])]
+    for fold in range(len(levels) - 1):
+        others = np.flatnonzero(folds != fold)
+        shifts.append(anchor(anchored.take(others), levels[fold + 1]))
+    return np.stack(shifts)
+
+
+def _likelihoods(logs: Array) -> Array:
+    """Return likelihoods (n_components, n_items), the largest of an item 1."""
+    return np.ascontiguousarray(np.exp(logs - logs.max(axis=1, keepdims=True)).T)

@@ -1,0 +1,248 @@
+"""Predict a mixture for every item: recalibrate, weigh components, anchor to cells.
+
+1. The prediction is recalibrated with class identity.
+2. The disagreement of the item's labels is expected from all that is known, and the prediction is
+   flattened or sharpened by a temperature that depends on it. This is the mean of the mixture.
+3. Components around the mean are weighed by what is known of the item.
+4. The weights of each cell are shifted so that its items are on average as uncertain as it is.
+
+For items of the fit there are parameters that have not seen the labels of their fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.errors import InputError
+from hocal._base.typing import Array, Index
+from hocal._base.validation import check_cells, check_same_length
+from hocal.calibration.by_item.columns import (
+    Floats,
+    Scale,
+    at_least,
+    disagreement_columns,
+    mixture_columns,
+)
+from hocal.calibration.by_item.disagreement import DisagreementRegression
+from hocal.calibration.by_item.mixtures import ItemMixtures
+from hocal.calibration.by_item.ridge_choice import FoldedParameters
+from hocal.calibration.by_item.shapes import (
+    ALL_POOL,
+    SPLIT_POOL,
+    all_shapes,
+    component_shannon,
+    split_shapes,
+)
+from hocal.calibration.by_item.temperatures import temper
+from hocal.calibration.by_item.weights import N_SHIFTS, weigh
+from hocal.calibration.first_order.recalibration import Recalibration
+
+__all__ = ["ItemModel", "Items", "scaled_inputs"]
+
+CLIP = 4.0  # spreads: inputs beyond are rare and must not run away
+BLOCK_ITEMS = 8_192  # that are predicted at once: larger blocks leave the cache
+N_THREADS = 2  # that predict blocks: numpy works outside the interpreter's lock
+BLOCK_ENTRIES = 1 << 18  # items x members x classes that are predicted at once
+
+
+class Items(NamedTuple):
+    """Some items, and what is known about them."""
+
+    members: Array  #: (n_items, n_members, n_classes)
+    features: Array | None  #: (n_items, n_features)
+    cells: Index  #: (n_items,)
+
+    def take(self, rows: Any) -> Items:
+        """Return some of them."""
+        features = None if self.features is None else self.features[rows]
+        return Items(self.members[rows], features, self.cells[rows])
+
+    def blocks(self, folds: Index) -> Iterator[tuple[int, Any]]:
+        """Go through the items of one fold after the other: fold, and rows of a block."""
+        step = BLOCK_ENTRIES // max(1, self.members.shape[1] * self.members.shape[2])
+        step = min(max(step, 1), BLOCK_ITEMS)
+        found = np.unique(folds)
+        for fold in found:
+            rows = np.flatnonzero(folds == fold)
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                alone = len(found) == 1  # then rows follow each other, and slices are faster
+                yield int(fold), slice(some[0], some[-1] + 1) if alone else some
+
+
+def scaled_inputs(prediction: Floats, disagreement: Floats, scale: Scale) -> Floats:
+    """Return a one and standardised inputs, (n_inputs, n_items)."""
+    columns = scale.apply(mixture_columns(prediction, disagreement), CLIP)
+    ones = np.ones((1, len(columns)), columns.dtype)
+    return np.concatenate([ones, columns.T])
+
+
+@dataclass(frozen=True, eq=False)
+class ItemModel:
+    """A fitted model, plain arrays throughout."""
+
+    recalibrations: tuple[Recalibration, ...]  #: of all items, then without each fold
+    disagreement: DisagreementRegression
+    tempered_by: Scale  #: of the inputs of temperatures
+    temperatures: FoldedParameters
+    weighed_by: Scale  #: of the inputs of weights
+    split: FoldedParameters  #: of the weights of the split beyond the top class
+    weights: FoldedParameters  #: of those of all components
+    shifts: Array  #: (1 + n_folds, n_cells, 2) of the weights of cells: all items, without folds
+    out_of_fold: Array  #: (2, n_items) aleatoric, epistemic uncertainty of the fit's items, in nats
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of the fit."""
+        return len(self.shifts) - 1
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return int(self.shifts.shape[1])
+
+    def predict(self, members: Array, features: Array | None, cells: Index) -> ItemMixtures:
+        """Return the mixtures of fresh items.
+
+        Parameters
+        ----------
+        members : array of shape (n_items, n_members, n_classes)
+            Predictions of an ensemble's members, or of one model.
+        features : array of shape (n_items, n_features), optional
+            Those that were given to the fit.
+        cells : array of shape (n_items,)
+            Cell of each item.
+        """
+        nowhere = np.full(len(members), -1, dtype=np.intp)
+        return self.predict_without(nowhere, members, features, cells)
+
+    def predict_without(
+        self, folds: Index, members: Array, features: Array | None, cells: Index
+    ) -> ItemMixtures:
+        """Return mixtures, each by parameters that have not seen the labels of a fold.
+
+        Parameters
+        ----------
+        folds : array of shape (n_items,)
+            Fold of each item, -1 for one that was not in the fit.
+        members, features, cells : arrays
+            As for `predict`.
+        """
+        check_same_length(members, cells, ("members", "cells"))
+        check_same_length(members, folds, ("members", "folds"))
+        items = Items(members, features, check_cells(cells, len(members), n_cells=self.n_cells))
+        prediction = np.empty((len(members), members.shape[2]))
+        split = np.empty((len(members), len(SPLIT_POOL.base)))
+        weights = np.empty((len(members), len(ALL_POOL.base)))
+
+        def work(part: tuple[int, Any]) -> None:
+            fold, rows = part
+            found = self._predict_block(items.take(rows), fold)
+            prediction[rows], split[rows], weights[rows] = found
+
+        with ThreadPoolExecutor(N_THREADS) as threads:
+            list(threads.map(work, items.blocks(folds)))
+        return ItemMixtures(prediction, split, weights)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays by name, for saving."""
+        regression = self.disagreement
+        arrays = {name: array for name, array in regression._asdict().items() if name != "scale"}
+        parts: dict[str, Any] = {
+            **{f"recalibration.{at}": fit for at, fit in enumerate(self.recalibrations)},
+            "columns": regression.scale,
+            "tempered_by": self.tempered_by,
+            "temperatures": self.temperatures,
+            "weighed_by": self.weighed_by,
+            "split": self.split,
+            "weights": self.weights,
+        }
+        for part, values in parts.items():
+            arrays |= {f"{part}.{name}": array for name, array in values._asdict().items()}
+        return arrays | {"shifts": self.shifts, "out_of_fold": self.out_of_fold}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ItemModel:
+        """Return the model whose arrays were saved; their shapes must fit together."""
+        saved = _Saved(arrays)
+        shifts = saved.take("shifts", -1, -1, N_SHIFTS)
+        n_fits = len(shifts)
+        return cls(
+            recalibrations=tuple(saved.recalibration(place) for place in range(n_fits)),
+            disagreement=saved.disagreement(n_fits),
+            shifts=shifts,
+            out_of_fold=saved.take("out_of_fold", 2, -1),
+            tempered_by=saved.scale("tempered_by"),
+            temperatures=saved.folded("temperatures", n_fits - 1),
+            weighed_by=saved.scale("weighed_by"),
+            split=saved.folded("split", n_fits - 1),
+            weights=saved.folded("weights", n_fits - 1),
+        )
+
+    def _predict_block(self, items: Items, fold: int) -> tuple[Floats, Floats, Floats]:
+        """Return prediction, weights of the split and weights, in single precision inside."""
+        fresh = self.recalibrations[fold + 1].apply(items.members, items.features)
+        raw = at_least(fresh.astype(np.float32))
+        columns = disagreement_columns(items.members, items.features, raw)
+        disagreement = self.disagreement.apply(columns, fold)
+        inputs = scaled_inputs(raw, disagreement, self.tempered_by)
+        mean = at_least(temper(raw, inputs, self.temperatures.take(fold)))
+        inputs = scaled_inputs(mean, disagreement, self.weighed_by)
+        shapes = split_shapes(mean, inputs)
+        split = weigh(SPLIT_POOL, shapes, self.split.take(fold))
+        exact = _sum_to_one(mean)
+        shannon = component_shannon(exact, split).astype(np.float32)
+        shapes = all_shapes(mean, shapes, split)._replace(shannon=shannon)
+        shift = self.shifts[fold + 1][items.cells].T.astype(np.float32)
+        weights = weigh(ALL_POOL, shapes, self.weights.take(fold), shift)
+        return exact, split.T, weights.T
+
+
+def _sum_to_one(probabilities: Floats) -> Array:
+    exact = probabilities.astype(np.float64)
+    exact /= exact.sum(axis=1, keepdims=True)
+    return exact
+
+
+class _Saved(NamedTuple):
+    """Arrays from a file, checked as they are taken."""
+
+    arrays: dict[str, NDArray[Any]]
+
+    def take(self, name: str, *shape: int) -> Array:
+        """Return an array that must have this shape, -1 for any length."""
+        if name not in self.arrays:
+            raise InputError("arrays", f"must have {name}", value=sorted(self.arrays))
+        array = np.asarray(self.arrays[name])
+        lengths = zip(shape, array.shape, strict=False)
+        if array.ndim != len(shape) or any(a not in (-1, b) for a, b in lengths):
+            shown = str(shape).replace("-1", "any")
+            raise InputError(name, f"must have shape {shown}", value=f"shape {array.shape}")
+        return array
+
+    def recalibration(self, place: int) -> Recalibration:
+        start = f"recalibration.{place}."
+        inside = {k.removeprefix(start): v for k, v in self.arrays.items() if k.startswith(start)}
+        return Recalibration.from_arrays(inside)
+
+    def scale(self, name: str) -> Scale:
+        centre = self.take(f"{name}.centre", -1)
+        return Scale(centre, self.take(f"{name}.spread", len(centre)))
+
+    def folded(self, name: str, n_folds: int) -> FoldedParameters:
+        final = self.take(f"{name}.final", -1)
+        return FoldedParameters(final, self.take(f"{name}.without", n_folds, len(final)))
+
+    def disagreement(self, n_fits: int) -> DisagreementRegression:
+        scale = self.scale("columns")
+        landmarks = self.take("landmarks", -1, len(scale.centre))
+        size = landmarks.shape[0] + landmarks.shape[1]
+        middle = self.take("middle", size)
+        coefficients = self.take("coefficients", n_fits, size)
+        return DisagreementRegression(scale, landmarks, middle, self.take("level"), coefficients)

@@ -1,0 +1,105 @@
+"""Fit penalised likelihoods, choose their penalty by Takeuchi's criterion, and leave folds out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from hocal._base.typing import Array, Index
+
+__all__ = ["FoldedParameters", "Likelihood", "choose_penalty"]
+
+STEPS = 200  # of L-BFGS; whitened problems need 15 to 40
+TOLERANCE = 1e-8  # relative, of the log-likelihood: far below what tells two penalties apart
+
+
+class Likelihood(Protocol):
+    """The log-likelihood of items given parameters."""
+
+    def total(self, parameters: Array) -> tuple[float, Array]:
+        """Return the sum over items and its gradient."""
+
+    def scores(self, parameters: Array) -> tuple[Array, Array]:
+        """Return the value (n_items,) and the gradient (n_parameters, n_items) of every item."""
+
+
+class FoldedParameters(NamedTuple):
+    """Parameters from all items, and those from the items of the other folds."""
+
+    final: Array  #: (n_parameters,)
+    without: Array  #: (n_folds, n_parameters)
+
+    def take(self, fold: int) -> Array:
+        """Return the parameters without a fold, -1 for those of all items."""
+        return self.final if fold < 0 else np.asarray(self.without[fold])
+
+
+class _Trial(NamedTuple):
+    parameters: Array
+    scores: Array
+    information: Array
+    curvature: Array
+    criterion: float
+
+
+def choose_penalty(
+    likelihood: Likelihood,
+    start: Array,
+    penalties: Iterable[Array],
+    folds: Index,
+    n_folds: int,
+) -> FoldedParameters:
+    """Try penalties, strongest first, until the criterion falls.
+
+    The criterion is the log-likelihood less tr((G + R)^-1 G), where G is the sum of the squared
+    scores and R the penalty: to first order the log-likelihood of each item by the others.
+    """
+    best = None
+    _, scores = likelihood.scores(start)
+    information = scores @ scores.T
+    for penalty in penalties:
+        trial = _try(likelihood, start, penalty, information)
+        if best is not None and trial.criterion <= best.criterion:
+            break
+        best, start, information = trial, trial.parameters, trial.information
+    assert best is not None  # there is at least one penalty
+    return FoldedParameters(best.parameters, _leave_folds_out(best, folds, n_folds))
+
+
+def _try(likelihood: Likelihood, start: Array, penalty: Array, information: Array) -> _Trial:
+    root = np.asarray(np.linalg.cholesky(information + np.diag(penalty)), dtype=np.float64)
+    found = _maximise(likelihood, start, penalty, root)
+    values, scores = likelihood.scores(found)
+    information = scores @ scores.T
+    curvature = information + np.diag(penalty)
+    freedom = float(np.trace(np.linalg.solve(curvature, information)))
+    return _Trial(found, scores, information, curvature, float(values.sum()) - freedom)
+
+
+def _maximise(likelihood: Likelihood, start: Array, penalty: Array, root: Array) -> Array:
+    """Maximise by L-BFGS in parameters in which the curvature is about one."""
+
+    def loss(whitened: Array) -> tuple[float, Array]:
+        parameters = solve_triangular(root.T, whitened, lower=False)
+        value, gradient = likelihood.total(parameters)
+        held = penalty * parameters
+        slope = solve_triangular(root, held - gradient, lower=True)
+        return 0.5 * float(held @ parameters) - value, slope
+
+    options = {"maxiter": STEPS, "ftol": TOLERANCE}
+    found = minimize(loss, root.T @ start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(solve_triangular(root.T, found.x, lower=False))
+
+
+def _leave_folds_out(trial: _Trial, folds: Index, n_folds: int) -> Array:
+    """Return the parameters without each fold, by one Newton step."""
+    without = []
+    for fold in range(n_folds):
+        scores = trial.scores[:, folds == fold]
+        curvature = trial.curvature - scores @ scores.T
+        without.append(trial.parameters - np.linalg.solve(curvature, scores.sum(axis=1)))
+    return np.stack(without)

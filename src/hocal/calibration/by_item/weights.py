@@ -1,0 +1,233 @@
+"""Weights of a mixture's components for every item, tilted so that its mean stays what it is.
+
+The logarithm of the weight of component c for item i is, up to a constant,
+
+    base_c + b_c + phi_ic . (Theta z_i + shift_i) + eta_i m_ic,
+
+with a few functions phi of the component for this item, a few inputs z of the item, and the share
+m_ic outside the most likely class, whose mean must be that of the prediction: eta_i is solved for.
+Whatever the weights learn, the mean of the mixture is the prediction.  Components run along the
+first axis of arrays, so that sums over them add whole rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hocal._base.typing import Array, Index
+from hocal.calibration.by_item.columns import Floats
+from hocal.calibration.by_item.ridge_choice import FoldedParameters, choose_penalty
+
+__all__ = [
+    "N_SHIFTS",
+    "Pool",
+    "Shapes",
+    "fit_weights",
+    "logits_of",
+    "shift_logits",
+    "solve_tilts",
+    "weigh",
+]
+
+N_SHIFTS = 2  # functions that depend on the item: Brier uncertainty and its root
+LEVEL = 3  # place of the level among the functions, behind whether it is a star
+STRETCH = 2.0  # of these: then they are as large as the others
+BASE_PENALTY = 4.0  # of b: a component's weight is within a factor of e of where it starts
+# Penalties of the intercepts of Theta by function: Brier uncertainty, its root, star, level, break.
+# The first sets the average and is practically free.  Two labels per item cannot tell families with
+# the same mean uncertainty apart: then they share.
+INTERCEPTS = np.array([0.05, 4.0, 4.0, 0.1, 0.3])
+PENALTIES = (1000.0, 200.0, 40.0, 8.0)  # of the rest of Theta, in units of items
+TILT_STEPS = 40  # Newton needs 3 to 8; more only where it falls back on halving
+STEEPEST = 3000.0  # tilt: shares that differ by a thousandth can still be told apart
+EXACT = {4: 2e-6, 8: 1e-8}  # gap of the mean that is left, by bytes of the numbers
+
+
+NOTHING: Floats = np.zeros((0, 0))
+
+
+class Pool(NamedTuple):
+    """Components that are weighed against each other, before anything is known of an item."""
+
+    base: Array  #: (n_components,) logarithms of weights
+    kinds: Array  #: (n_components, n_kinds) functions that are the same for all items
+
+    @property
+    def n_functions(self) -> int:
+        """Brier uncertainty, its root, and the kinds."""
+        return N_SHIFTS + int(self.kinds.shape[1])
+
+
+class Shapes(NamedTuple):
+    """Components of n items, and the items' inputs."""
+
+    brier: Floats  #: (n_components, n_items) expected Brier uncertainty
+    root: Floats  #: (n_components, n_items) its root
+    inputs: Floats  #: (n_inputs, n_items), the first is one
+    share: Floats  #: (n_items,) share outside the top class, on average over components
+    lean: Floats  #: (n_items,) slope along the level from which weights start
+    outside: Floats = NOTHING  #: (n_components, n_items) share of each; none where all are alike
+    shannon: Floats = NOTHING  #: (n_components, n_items) expected Shannon uncertainty, if needed
+
+    def take(self, rows: Index) -> Shapes:
+        """Return some of the items."""
+        return Shapes(*(part[..., rows] if part.size else part for part in self))
+
+
+def weigh(pool: Pool, shapes: Shapes, parameters: Array, shift: Floats | None = None) -> Floats:
+    """Return the weights (n_components, n_items).
+
+    Parameters
+    ----------
+    pool : Pool
+        Where the weights start.
+    shapes : Shapes
+        The items.
+    parameters : array
+        b, then the rows of Theta.
+    shift : array of shape (2, n_items), optional
+        Slopes along the Brier and the Shannon uncertainty that are added.
+    """
+    logits = logits_of(pool, shapes, parameters)
+    if shift is not None:
+        logits = shift_logits(logits, shapes, shift)
+    if not shapes.outside.size:
+        return _softmax(logits)
+    start = np.zeros(logits.shape[1], logits.dtype)
+    return solve_tilts(logits, shapes.outside, shapes.share, start)[1]
+
+
+def logits_of(pool: Pool, shapes: Shapes, parameters: Array) -> Floats:
+    """Return the logarithms of weights before they are shifted and tilted, up to a constant."""
+    dtype = shapes.inputs.dtype
+    size = len(pool.base)
+    theta = parameters[size:].reshape(pool.n_functions, -1)
+    slopes = theta.astype(dtype) @ shapes.inputs
+    slopes[:N_SHIFTS] *= dtype.type(STRETCH)
+    slopes[LEVEL] += shapes.lean
+    logits = pool.kinds.astype(dtype) @ slopes[N_SHIFTS:]
+    logits += (pool.base + parameters[:size]).astype(dtype)[:, None]
+    logits += shapes.brier * slopes[0]
+    logits += shapes.root * slopes[1]
+    return np.asarray(logits)
+
+
+def shift_logits(logits: Floats, shapes: Shapes, shift: Floats) -> Floats:
+    """Move logits along the components' Brier and Shannon uncertainty, by (2, n_items) slopes."""
+    return np.asarray(logits + shapes.brier * shift[0] + shapes.shannon * shift[1])
+
+
+def fit_weights(
+    pool: Pool, shapes: Shapes, likelihoods: Array, folds: Index, n_folds: int
+) -> FoldedParameters:
+    """Fit b and Theta to the likelihood (n_components, n_items) of each item's labels."""
+    start = np.zeros(len(pool.base) + pool.n_functions * len(shapes.inputs))
+    if not len(folds):  # no label tells anything: the weights stay where they start
+        return FoldedParameters(start, np.zeros((n_folds, len(start))))
+    problem = _Weights(pool, shapes, likelihoods)
+    penalties = [_penalty(pool, len(shapes.inputs), penalty) for penalty in PENALTIES]
+    return choose_penalty(problem, start, penalties, folds, n_folds)
+
+
+def solve_tilts(
+    logits: Floats, outside: Floats, share: Floats, tilts: Floats
+) -> tuple[Floats, Floats]:
+    """Solve sum_c w_c m_c = share for w ~ exp(logits + tilt m), by Newton between bounds.
+
+    Newton's step is taken on the log-odds of the mean, which are closer to linear than the mean.
+
+    Returns
+    -------
+    tilts, weights
+    """
+    low = np.full_like(tilts, -STEEPEST)
+    high = np.full_like(tilts, STEEPEST)
+    exact = EXACT[logits.dtype.itemsize]
+    target = _log_odds(share)
+    for _ in range(TILT_STEPS):
+        weights = _softmax(logits + tilts * outside)
+        mean = np.einsum("ci,ci->i", weights, outside)
+        gap = mean - share
+        left = np.abs(gap) >= exact
+        if not left.any():
+            break
+        high = np.where(gap > 0, tilts, high)
+        low = np.where(gap < 0, tilts, low)
+        spread = np.einsum("ci,ci,ci->i", weights, outside, outside) - mean**2
+        slope = np.maximum(spread, 1e-12) / np.maximum(mean * (1 - mean), 1e-12)
+        step = tilts - (_log_odds(mean) - target) / slope
+        step = np.where((step > low) & (step < high), step, (low + high) / 2)
+        tilts = np.where(left, step, tilts)  # an item does not depend on those beside it
+    return tilts, weights
+
+
+def _log_odds(share: Floats) -> Floats:
+    kept = np.clip(share, 1e-12, 1 - 1e-7)
+    return np.asarray(np.log(kept / (1 - kept)))
+
+
+def _softmax(logits: Floats) -> Floats:
+    """Turn logits into weights, in place."""
+    logits -= logits.max(axis=0)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=0)
+    return logits
+
+
+def _penalty(pool: Pool, n_inputs: int, penalty: float) -> Array:
+    theta = np.full((pool.n_functions, n_inputs), penalty)
+    theta[:, 0] = INTERCEPTS[: pool.n_functions]
+    return np.concatenate([np.full(len(pool.base), BASE_PENALTY), theta.ravel()])
+
+
+class _Weights:
+    """The likelihood of the items' labels, given the parameters of the weights."""
+
+    def __init__(self, pool: Pool, shapes: Shapes, likelihoods: Array) -> None:
+        self.pool = pool
+        self.shapes = shapes
+        self.likelihoods = likelihoods
+        self.tilts: Floats = np.zeros(likelihoods.shape[1])  # of the last call, a good start
+
+    def total(self, parameters: Array) -> tuple[float, Array]:
+        values, slopes = self._slopes(parameters)
+        theta = self._by_function(slopes) @ self.shapes.inputs.T
+        return float(values.sum()), np.concatenate([slopes.sum(axis=1), theta.ravel()])
+
+    def scores(self, parameters: Array) -> tuple[Array, Array]:
+        values, slopes = self._slopes(parameters)
+        theta = self._by_function(slopes)[:, None] * self.shapes.inputs
+        return values, np.concatenate([slopes, theta.reshape(-1, len(values))])
+
+    def _by_function(self, slopes: Array) -> Array:
+        """Return derivatives by Theta z, (n_functions, n_items)."""
+        brier = np.einsum("ci,ci->i", self.shapes.brier, slopes)
+        root = np.einsum("ci,ci->i", self.shapes.root, slopes)
+        own = STRETCH * np.stack([brier, root])
+        return np.concatenate([own, self.pool.kinds.T @ slopes])
+
+    def _slopes(self, parameters: Array) -> tuple[Array, Array]:
+        """Return log-likelihoods, and derivatives by the logits (n_components, n_items)."""
+        weights = self._weigh(parameters)
+        posterior = weights * self.likelihoods
+        likelihood = posterior.sum(axis=0)
+        posterior /= likelihood
+        posterior -= weights
+        if not self.shapes.outside.size:
+            return np.log(likelihood), posterior
+        # The tilt answers every change of the logits: take out the direction of the mean.
+        away = self.shapes.outside - self.shapes.share
+        pull = weights * away
+        spread = np.maximum(np.einsum("ci,ci->i", pull, away), 1e-12)
+        posterior -= pull * (np.einsum("ci,ci->i", posterior, away) / spread)
+        return np.log(likelihood), posterior
+
+    def _weigh(self, parameters: Array) -> Floats:
+        shapes = self.shapes
+        logits = logits_of(self.pool, shapes, parameters)
+        if not shapes.outside.size:
+            return _softmax(logits)
+        self.tilts, weights = solve_tilts(logits, shapes.outside, shapes.share, self.tilts)
+        return weights

@@ -1,0 +1,1 @@
+"""Recalibrate predictions class by class: the mean of everything that follows."""

@@ -1,0 +1,85 @@
+"""Which classes people name where a model predicts which: one table for hundreds of classes.
+
+A matrix of weights between all classes would have more weights than there are labels. The table
+takes its place: labels observed for every pair of a predicted and a named class, over labels
+expected without it. It is counted, not fitted, and enters a regression as two shared columns.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from hocal._base.typing import Index
+from hocal.calibration.first_order.multinomial import Floats
+
+__all__ = ["LabelTables", "count_tables", "left_out_columns", "table_columns"]
+
+TINY = 1e-8  # keeps logarithms of empty entries finite: far below one label in all
+
+
+class LabelTables(NamedTuple):
+    """Labels for each (predicted, named) pair of classes, fold by fold."""
+
+    observed: Floats  #: (n_folds, n_classes, n_classes)
+    expected: Floats  #: (n_folds, n_classes, n_classes)
+
+    def without(self, fold: int, pseudo_labels: float) -> Floats:
+        """Return the tables of all folds but one; of all folds for -1.
+
+        The first holds observed over expected labels, held towards one by pseudo-labels; the second
+        the distribution of labels for each predicted class, (2, n_classes, n_classes).
+        """
+        observed = self.observed.sum(axis=0)
+        expected = self.expected.sum(axis=0)
+        if fold >= 0:
+            observed = observed - self.observed[fold]
+            expected = expected - self.expected[fold]
+        ratio = (observed + pseudo_labels) / (expected + pseudo_labels)
+        named = ratio * expected + TINY
+        return np.stack([ratio, named / named.sum(axis=1, keepdims=True)])
+
+
+def count_tables(
+    predictions: Floats, counts: sparse.csr_array, expected: Floats, bounds: Index
+) -> LabelTables:
+    """Count labels of rows in fold order, each shared out by the prediction of its item.
+
+    Parameters
+    ----------
+    predictions : array of shape (n_items, n_classes)
+    counts : array of shape (n_items, n_classes)
+    expected : array of shape (n_items, n_classes)
+        Labels that are expected for each item.
+    bounds : array of shape (n_folds + 1,)
+        Where each fold begins.
+    """
+    folds = [slice(a, b) for a, b in pairwise(bounds)]
+    observed = [(counts[fold].T @ predictions[fold]).T for fold in folds]
+    modelled = [predictions[fold].T @ expected[fold] for fold in folds]
+    return LabelTables(np.stack(observed), np.stack(modelled))
+
+
+def table_columns(predictions: Floats, tables: Floats) -> list[Floats]:
+    """Return the logarithm of the prediction's mean over the rows of each table, centred."""
+    return [_centred_logarithm(predictions @ table) for table in tables]
+
+
+def left_out_columns(
+    predictions: Floats, tables: LabelTables, pseudo_labels: float, bounds: Index
+) -> Floats:
+    """Return the columns of every item from the tables of the other folds."""
+    columns = np.empty((2, *predictions.shape), predictions.dtype)
+    for fold in range(len(bounds) - 1):
+        rows = slice(bounds[fold], bounds[fold + 1])
+        others = tables.without(fold, pseudo_labels)
+        columns[:, rows] = table_columns(predictions[rows], others)
+    return columns
+
+
+def _centred_logarithm(values: Floats) -> Floats:
+    logs = np.log(np.maximum(values, values.dtype.type(TINY)))
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))

@@ -1,0 +1,342 @@
+"""Recalibrate predictions to the labels of people, class by class: from a temperature to a matrix.
+
+The logit of class j is a sum of logarithms of the prediction, each with a weight, of a bias b_j and
+of inputs with a weight for every class: the logarithms of the prediction, those of an ensemble's
+members and the features. How many of these weights are used, and how strongly they are held back,
+is decided by the log loss on folds left out. One temperature at the end, fitted to the predictions
+for folds left out, takes back what over-confidence remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from hocal._base.errors import InputError
+from hocal._base.fingerprints import fingerprint
+from hocal._base.typing import Array, Counts, Index
+from hocal.calibration.first_order.columns import (
+    Design,
+    Rows,
+    centred_logarithm,
+    make_columns,
+    make_design,
+    member_deviations,
+    shared_columns,
+)
+from hocal.calibration.first_order.confusion import (
+    LabelTables,
+    count_tables,
+    left_out_columns,
+    table_columns,
+)
+from hocal.calibration.first_order.multinomial import (
+    CrossFit,
+    Floats,
+    held_out_probabilities,
+    log_softmax,
+)
+from hocal.calibration.first_order.strengths import Candidate, Grouped, average, best, choose, refit
+from hocal.calibration.first_order.temperature import fit_temperature
+
+__all__ = ["CrossFitted", "Recalibration", "fit_recalibration"]
+
+TABLE_GRID = (8.0, 2.0, 0.5, 0.15)  # pseudo-labels of a table's entries, by fours
+TABLE_PRECISION = 1.0  # of its two weights, in labels
+SINGLE_ENTRIES = 200_000  # items x classes from which single precision is used
+CHOICE_ENTRIES = 200_000  # items x classes on which strengths are chosen, in units of labels ...
+CHOICE_ITEMS = 5_000  # ... but no fewer items than that, or rare classes would not occur
+FIT_WORK = 3e9  # items x weights of the last fit, seconds a step; more items would change nothing
+TEMPERATURE_ENTRIES = 5e6  # items x classes that settle the temperature at the end, one number
+APPLY_ENTRIES = 1 << 20  # numbers that are recalibrated at once, 8 MB
+SMALLEST = 1e-12  # probability that is ever returned, so that every log loss is finite
+
+
+class Recalibration(NamedTuple):
+    """A fitted recalibration: plain arrays, each empty where it is not in use."""
+
+    floors: Array  #: (n_floors,) of the logarithms
+    shared: Array  #: (n_shared,) weights of columns that all classes share
+    bias: Array  #: (n_classes,)
+    matrix: Array  #: (n_classes, n_classes) weights of the prediction's logarithms
+    members: Array  #: (n_members * n_classes, n_classes) weights of the members' deviations
+    features: Array  #: (n_features, n_classes)
+    tables: Floats  #: (2, n_classes, n_classes) which classes people name where one is predicted
+
+    def apply(self, members: Floats, features: Array | None = None) -> Array:
+        """Return recalibrated probabilities.
+
+        Parameters
+        ----------
+        members : array of shape (n_items, n_members, n_classes)
+            Predictions of an ensemble's members, or of one model.
+        features : array of shape (n_items, n_features), optional
+            Those that were given to the fit.
+
+        Returns
+        -------
+        array of shape (n_items, n_classes)
+            All positive.
+        """
+        inputs = np.zeros((len(members), 0)) if features is None else features
+        self._check(members, inputs)
+        result = np.empty((len(members), len(self.bias)))
+        height = max(1, APPLY_ENTRIES // (members.shape[1] * members.shape[2]))
+        for start in range(0, len(members), height):
+            rows = slice(start, start + height)
+            logits = self._logits(members[rows], inputs[rows])
+            result[rows] = np.maximum(np.exp(log_softmax(logits)), SMALLEST)
+        return result
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name, for saving."""
+        return dict(self._asdict())
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Recalibration:
+        """Return the recalibration whose arrays were saved."""
+        missing = sorted(set(cls._fields) - set(arrays))
+        if missing:
+            raise InputError("arrays", f"must have {', '.join(missing)}", value=sorted(arrays))
+        made = cls(**{name: np.asarray(arrays[name]) for name in cls._fields})
+        n_classes = made.bias.size
+        for name in ("bias", "matrix", "members", "features", "tables"):
+            if getattr(made, name).shape[-1:] != (n_classes,):
+                shape = getattr(made, name).shape
+                raise InputError(name, f"must end in {n_classes} classes", value=f"shape {shape}")
+        return made
+
+    def _check(self, members: Floats, features: Floats) -> None:
+        n_classes = len(self.bias)
+        if members.ndim != 3 or members.shape[2] != n_classes:
+            rule = f"must have shape (n_items, n_members, {n_classes})"
+            raise InputError("members", rule, value=f"shape {members.shape}")
+        if features.shape != (len(members), len(self.features)):
+            rule = f"must have shape ({len(members)}, {len(self.features)})"
+            raise InputError("features", rule, value=f"shape {features.shape}")
+
+    def _logits(self, members: Floats, features: Floats) -> Floats:
+        dtype = np.float32 if len(self.tables) else np.float64
+        members = members.astype(dtype, copy=False)
+        mean = members.mean(axis=1)
+        columns = shared_columns(members, self.floors, plain=not len(self.matrix))
+        columns += table_columns(mean, self.tables)
+        if len(columns) != len(self.shared):
+            rule = "must have as many members as in the fit"
+            raise InputError("members", rule, value=members.shape[1])
+        logits: Floats = np.tile(self.bias.astype(dtype), (len(members), 1))
+        for weight, column in zip(self.shared, columns, strict=True):
+            logits += dtype(weight) * column
+        if len(self.matrix):
+            logits += centred_logarithm(mean, self.floors[0]) @ self.matrix
+        if len(self.members):
+            logits += member_deviations(members, self.floors[0]) @ self.members
+        if len(self.features):
+            logits += (features @ self.features).astype(dtype)
+        return logits
+
+    def _temper(self, temperature: float) -> Recalibration:
+        """Divide all logits by a temperature."""
+        weights = ("shared", "bias", "matrix", "members", "features")
+        return self._replace(**{name: getattr(self, name) / temperature for name in weights})
+
+
+class CrossFitted(NamedTuple):
+    """A recalibration, and what tells how good it is."""
+
+    final: Recalibration  #: fitted to all items
+    without: tuple[Recalibration, ...]  #: for each fold, fitted to the items of the others
+    out_of_fold: Array  #: (n_items, n_classes) each item by the fit without its fold
+    log_loss: float  #: of these, nats per label
+
+
+class _Items(NamedTuple):
+    """What the fit was given, and the rows sorted by fold and then by what they hold."""
+
+    members: Array  #: (n_items, n_members, n_classes)
+    counts: sparse.csr_array  #: (n_items, n_classes)
+    features: Array  #: (n_items, n_features)
+    folds: Index  #: (n_items,)
+    order: Index  #: (n_items,)
+
+    def take(self, n_rows: int) -> Rows:
+        """Return the first rows of each fold in this order, about `n_rows` in all."""
+        n_folds = int(self.folds.max()) + 1
+        starts = np.searchsorted(self.folds[self.order], np.arange(n_folds + 1))
+        height = -(-n_rows // n_folds)
+        parts = [self.order[a : min(b, a + height)] for a, b in pairwise(starts)]
+        rows = np.concatenate(parts)
+        single = len(rows) * self.members.shape[2] > SINGLE_ENTRIES
+        dtype: type[np.floating[Any]] = np.float32 if single else np.float64
+        counts = self.counts[rows]
+        counts.sum_duplicates()
+        members = self.members[rows].astype(dtype, copy=False)
+        features = self.features[rows].astype(dtype, copy=False)
+        return Rows(members, counts, features, np.cumsum([0, *map(len, parts)]))
+
+    def out_of_fold(self, without: Sequence[Recalibration], rows: Index) -> Array:
+        """Return the predictions for some rows, each by the fit without its fold."""
+        out = np.empty((len(rows), self.members.shape[2]))
+        for fold, model in enumerate(without):
+            inside = self.folds[rows] == fold
+            picked = rows[inside]
+            out[inside] = model.apply(self.members[picked], self.features[picked])
+        return out
+
+
+class _Learnt(NamedTuple):
+    """What has been learnt from some rows."""
+
+    design: Design
+    base: Candidate  #: without tables
+    chosen: Candidate  #: with them, where they help
+    tables: LabelTables | None
+    pseudo_labels: float
+
+
+def fit_recalibration(
+    members: Array, counts: Counts, features: Array | None, folds: Index
+) -> CrossFitted:
+    """Fit a recalibration to several labels per item.
+
+    Predictions for folds left out come from weights that have not seen the labels of their fold;
+    only the choice of floor and strengths and the last temperature, a handful of numbers, have. The
+    order of the rows does not matter.
+
+    Parameters
+    ----------
+    members : array of shape (n_items, n_members, n_classes)
+        Predictions of an ensemble's members, or of one model.
+    counts : array of shape (n_items, n_classes)
+        Labels of each item by class, dense or CSR, at least one per item.
+    features : array of shape (n_items, n_features), optional
+        Numbers that may tell where the predictions err.
+    folds : array of shape (n_items,)
+        The fold of each item, from 0.
+
+    Returns
+    -------
+    CrossFitted
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.calibration.first_order.recalibration import fit_recalibration
+    >>> sure = np.tile([[0.99, 0.01], [0.01, 0.99]], (100, 1))[:, None]
+    >>> counts = np.tile([[3, 1], [1, 3]], (100, 1))
+    >>> fitted = fit_recalibration(sure, counts, None, np.arange(200) % 5)
+    >>> fitted.final.apply(sure[:1]).round(2).tolist()
+    [[0.75, 0.25]]
+    """
+    labels = sparse.csr_array(counts)
+    inputs = np.zeros((len(members), 0)) if features is None else features
+    order = np.lexsort((fingerprint(members, labels, inputs), folds))
+    items = _Items(members, labels, inputs, folds, order)
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _finish(_fit(items), items)
+
+
+def _fit(items: _Items) -> _Learnt:
+    """Choose on a sample of the items, fit to all."""
+    n_items, _, n_classes = items.members.shape
+    n_choice = max(CHOICE_ENTRIES // n_classes, CHOICE_ITEMS)
+    learnt = _learn(items.take(n_choice))
+    if n_items <= n_choice:
+        return learnt
+    n_weights = n_classes * (1 + len(learnt.design.groups))
+    return _learn_again(items.take(int(FIT_WORK // n_weights)), learnt)
+
+
+def _finish(learnt: _Learnt, items: _Items) -> CrossFitted:
+    """Find the last temperature, and predict every item by the fit without its fold."""
+    fit = learnt.chosen.fit
+    final = _model(learnt, fit.weights, -1)
+    without = [_model(learnt, weights, fold) for fold, weights in enumerate(fit.without)]
+    step = int(np.ceil(items.order.size * final.bias.size / TEMPERATURE_ENTRIES))
+    few = items.order[::step]
+    temperature = fit_temperature(items.out_of_fold(without, few), items.counts[few])
+    without = [model._temper(temperature) for model in without]
+    out_of_fold = items.out_of_fold(without, np.arange(len(items.order)))
+    loss = _log_loss(out_of_fold, items.counts)
+    return CrossFitted(final._temper(temperature), tuple(without), out_of_fold, loss)
+
+
+def _learn(rows: Rows) -> _Learnt:
+    """Choose everything."""
+    design = make_design(rows)
+    grouped = make_columns(rows, design)
+    tried = choose(grouped)
+    base = best(tried)._replace(fit=average(tried, len(rows.members)))
+    learnt = _Learnt(design, base, base, None, np.nan)
+    return learnt if design.has_matrix else _add_tables(rows, grouped, learnt, TABLE_GRID)
+
+
+def _learn_again(rows: Rows, learnt: _Learnt) -> _Learnt:
+    """Fit to more rows what has been chosen on fewer."""
+    grouped = make_columns(rows, learnt.design)
+    base = refit(grouped, learnt.base)
+    again = learnt._replace(base=base, chosen=base, tables=None)
+    if learnt.tables is None:
+        return again
+    return _add_tables(rows, grouped, again, (learnt.pseudo_labels,))
+
+
+def _add_tables(rows: Rows, grouped: Grouped, learnt: _Learnt, grid: tuple[float, ...]) -> _Learnt:
+    """Add the columns of tables with the best of several pseudo-labels, if any of them gains."""
+    problem = grouped.problem
+    mean = rows.members.mean(axis=1)
+    expected = held_out_probabilities(problem, learnt.base.fit.without)
+    expected *= problem.totals[:, None]
+    tables = count_tables(mean, rows.counts, expected, rows.bounds)
+    del expected  # a large array
+    strengths = {**learnt.base.strengths, "tables": TABLE_PRECISION}
+    trial = Candidate(_insert_zeros(learnt.base.fit, len(problem.shared), 2), strengths)
+    groups = (*grouped.shared_groups, "tables", "tables")
+    for pseudo_labels in grid:
+        columns = left_out_columns(mean, tables, pseudo_labels, rows.bounds)
+        wider = problem._replace(shared=np.concatenate([problem.shared, columns]))
+        trial = refit(Grouped(wider, groups, grouped.own_groups), trial)
+        if trial.fit.log_loss >= learnt.chosen.fit.log_loss:
+            break
+        learnt = learnt._replace(chosen=trial, tables=tables, pseudo_labels=pseudo_labels)
+    return learnt
+
+
+def _insert_zeros(fit: CrossFit, place: int, number: int) -> CrossFit:
+    weights = np.insert(fit.weights, [place] * number, 0.0)
+    return CrossFit(weights, np.insert(fit.without, [place] * number, 0.0, axis=1), fit.log_loss)
+
+
+def _model(learnt: _Learnt, weights: Array, fold: int) -> Recalibration:
+    """Return weights as a recalibration, with tables that lack a fold (none for -1)."""
+    design = learnt.design
+    n_tables = 0 if learnt.tables is None else 2
+    n_shared = len(design.shared_scale) + n_tables
+    own = weights[n_shared:].reshape(1 + len(design.groups), -1)
+    scaled = own[1:] / design.scale[:, None]
+    n_classes = own.shape[1]
+    names = np.array(design.groups, dtype=str)
+    tables: Floats = np.zeros((0, n_classes, n_classes))
+    if learnt.tables is not None:
+        tables = learnt.tables.without(fold, learnt.pseudo_labels)
+    return Recalibration(
+        floors=design.floors,
+        shared=weights[:n_shared] / np.append(design.shared_scale, np.ones(n_tables)),
+        bias=own[0] - design.centre @ scaled,
+        matrix=scaled[names == "matrix"],
+        members=scaled[names == "members"],
+        features=scaled[names == "features"],
+        tables=tables,
+    )
+
+
+def _log_loss(probabilities: Array, counts: sparse.csr_array) -> float:
+    labels = counts.tocoo()
+    logs = np.log(probabilities[labels.row, labels.col])
+    return -float(labels.data @ logs) / float(labels.data.sum())

@@ -1,0 +1,84 @@
+"""Temperature scaling: one number for all items, the plainest recalibration there is."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+
+from hocal._base.typing import Array, Counts
+
+__all__ = ["apply_temperature", "fit_temperature"]
+
+FLOOR = 1e-6  # probability below which logarithms stop: one in a million, a float32's last digits
+RANGE = (0.05, 1e3)  # of temperatures: from nearly one-hot to even odds within a thousandth
+PRECISION = 1e-5  # of the logarithm of the temperature; its standard error is never that small
+
+
+def apply_temperature(probabilities: Array, temperature: float) -> Array:
+    """Return softmax(log(f) / T), with f no less than one in a million.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items, n_classes)
+        Label distributions f; zeros are welcome.
+    temperature : float
+        T: above 1 it flattens predictions, below 1 it sharpens them.
+
+    Returns
+    -------
+    array of shape (n_items, n_classes)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.calibration.first_order.temperature import apply_temperature
+    >>> apply_temperature(np.array([[0.9, 0.1]]), 2.0).round(2).tolist()
+    [[0.75, 0.25]]
+    """
+    return np.asarray(np.exp(_log_softmax(_logarithms(probabilities) / temperature)))
+
+
+def fit_temperature(probabilities: Array, counts: Counts) -> float:
+    """Return the temperature under which the labels are likeliest.
+
+    The log loss is convex in 1 / T, so a search along a line finds its only minimum.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_items, n_classes)
+        Label distributions; zeros count as one in a million.
+    counts : array of shape (n_items, n_classes)
+        Labels of each item by class, dense or CSR.
+
+    Returns
+    -------
+    float
+        Between 0.05 and 1,000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.calibration.first_order.temperature import fit_temperature
+    >>> round(fit_temperature(np.array([[0.9, 0.1]]), np.array([[3, 1]])), 3)
+    2.0
+    """
+    logs = _logarithms(probabilities)
+    labels = sparse.coo_array(counts)
+
+    def loss(log_temperature: float) -> float:
+        logp = _log_softmax(logs * np.exp(-log_temperature))
+        return -float(labels.data @ logp[labels.row, labels.col])
+
+    bounds = np.log(RANGE)
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": PRECISION})
+    return float(np.exp(found.x))
+
+
+def _logarithms(probabilities: Array) -> Array:
+    return np.asarray(np.log(np.maximum(probabilities, FLOOR)))
+
+
+def _log_softmax(logits: Array) -> Array:
+    logits = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
