@@ -237,10 +237,10 @@ def test_deconvolution_needs_fewer_labels_an_item_than_the_empirical_method() ->
     options: dict[str, Any] = {"k": (2, 5, 20), "n_simulations": 8, "random_state": 0}
     best = {
         name: plan_budget(WORLD, 2000, method=name, **options).best
-        for name in ("deconvolved", "empirical")
+        for name in ("cells", "empirical")
     }
 
-    assert best["deconvolved"].k < best["empirical"].k
+    assert best["cells"].k < best["empirical"].k
 
 
 def test_a_large_budget_leaves_the_bias_of_the_empirical_method() -> None:
@@ -270,7 +270,7 @@ def test_a_cell_counts_as_often_as_its_items() -> None:
     assert row.error == pytest.approx(np.log(2) / 4)
 
 
-@pytest.mark.parametrize("method", ["deconvolved", "empirical"])
+@pytest.mark.parametrize("method", ["cells", "empirical"])
 def test_a_fitted_calibrator_is_a_world(method: Any) -> None:
     """The empirical method with one label misses all of the aleatoric uncertainty."""
     calibrator = pilot_study(method)
@@ -364,7 +364,7 @@ def test_frame_has_a_row_for_each_split(plan: BudgetPlan) -> None:
             WORLD,
             100,
             {"method": "guess"},
-            "`method` must be one of 'deconvolved', 'empirical', got 'guess'",
+            "`method` must be one of 'cells', 'empirical', got 'guess'",
         ),
         (WORLD, 100, {"confidence": 95}, "`confidence` must lie strictly between 0 and 1, got 95"),
         (

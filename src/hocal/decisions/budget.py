@@ -98,7 +98,7 @@ def plan_budget(
     budget: int,
     *,
     k: int | Sequence[int] = (2, 3, 5, 10),
-    method: Literal["deconvolved", "empirical"] = "deconvolved",
+    method: Literal["cells", "empirical"] = "cells",
     n_simulations: int = 20,
     confidence: float | None = None,
     entropy: str = "shannon",
@@ -121,7 +121,7 @@ def plan_budget(
     k : int or sequence of int
         Labels per item to try, with ``budget // k`` items each. One label per item tells nothing of
         disagreement.
-    method : {"deconvolved", "empirical"}
+    method : {"cells", "empirical"}
         How the calibrators are fitted, whatever the world was.
     n_simulations : int, default=20
         Simulations of each split, at least two.
@@ -148,6 +148,7 @@ def plan_budget(
     10
     """
     study = _SimulatedStudy.of(world, entropy)
+    check_choice(method, "method", ("cells", "empirical"))
     budget = check_integer(budget, "budget", minimum=1)
     repeats = check_integer(n_simulations, "n_simulations", minimum=2)
     level = None if confidence is None else check_fraction(confidence, "confidence")
@@ -184,7 +185,7 @@ class _SimulatedStudy(NamedTuple):
                 )
             known = world.statistics_
             mixtures = world.cell_mixtures_
-            mixtures = mixtures if world.method == "deconvolved" else _rank(mixtures)
+            mixtures = mixtures if world.method != "empirical" else _rank(mixtures)
             return cls(
                 mixtures,
                 known.n_items / known.n_items.sum(),

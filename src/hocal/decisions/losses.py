@@ -1,0 +1,248 @@
+"""Losses of a model against people's labels, item by item, and limits of their means.
+
+A proper loss of item i is the mean over its labels of loss(f_i, label): its expectation given the
+item is L(p_i || f_i), whatever the number of labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hocal._base.errors import InputError, Setting
+from hocal._base.interval import Interval
+from hocal._base.typing import Array, IntArray, Mask
+from hocal._base.validation import (
+    check_dense_counts,
+    check_fraction,
+    check_same_length,
+    check_simplex,
+)
+from hocal.guarantees.betting import Draws, lower_limit, upper_limit
+from hocal.guarantees.cell_uncertainty import Limits
+
+__all__ = [
+    "ENTROPY_OF_LOSS",
+    "LOSSES",
+    "BoundedMean",
+    "Judged",
+    "assumptions_of",
+    "check_floor",
+    "decimal",
+    "groups_of",
+    "item_losses",
+]
+
+ENTROPY_OF_LOSS = {"log": "shannon", "brier": "brier"}  # the least expected loss is this entropy
+LOSSES = tuple(ENTROPY_OF_LOSS)
+WORST_BRIER = 2.0  # ||f - e_j||^2 of a model that is sure of another class
+
+# Items that only advise: which statistics to use and how much they will vary. Intervals are made
+# from the others. A tenth of the items; of few items as many as advice is taken from, and of fewer
+# than 200 none, which would cost more than they save; of many no more than tell all there is.
+ADVISER_SHARE = 0.1
+FEWEST_ADVISERS = 30
+MOST_ADVISERS = 500
+FEWEST_ITEMS = 200
+FEWEST_OWN_ADVISERS = 30  # of a group of items; one with fewer asks the advisers of all
+FLOOR_ROUNDING = 1 - 1e-5  # of float32 predictions that were smoothed to a floor
+SHUFFLE_SEED = 0  # advisers are chosen without a look at labels, and the same in every run
+
+ASSUMPTIONS = (
+    "Items are independent draws from the population spoken about; no model was trained on them.",
+    "Labels of an item are independent given the item; no annotator labels an item twice.",
+    "How many labels an item got was not decided by looking at them.",
+    "How many items there are was fixed in advance, not by looking at these limits.",
+)
+NO_FLOOR = (
+    "No item gets a smaller predicted probability than the smallest given here: without such a "
+    "floor the log loss has no bound."
+)
+
+SINGLES = "Items with one label are like the others: they say nothing about disagreement."
+
+
+class Judged(NamedTuple):
+    """Items with labels, and those among them that only advise."""
+
+    counts: IntArray  #: (n_items, n_classes)
+    totals: IntArray  #: (n_items,) labels
+    shares: Array  #: (n_items, n_classes) of the labels
+    advises: Mask  #: (n_items,)
+
+    @classmethod
+    def of(cls, counts: Any) -> Judged:
+        """Check label counts, one label per item at least, and choose advisers."""
+        checked = check_dense_counts(counts)
+        totals = checked.sum(axis=1)
+        advises = choose_advisers(len(checked))
+        return cls(checked, totals, checked / totals[:, None], advises)
+
+    @property
+    def several(self) -> Mask:
+        """Which items have two labels or more."""
+        return np.asarray(self.totals > 1)
+
+    @property
+    def everything(self) -> Mask:
+        """Every item."""
+        return np.ones(len(self.totals), dtype=bool)
+
+    def check_predictions(
+        self, probabilities: ArrayLike, name: str, loss: str, floor: float | None
+    ) -> Array:
+        """Return label distributions for these items that sum to 1 exactly."""
+        n_classes = self.counts.shape[1]
+        checked = check_simplex(probabilities, name, ndim=2, n_classes=n_classes)
+        check_same_length(checked, self.counts, (name, "counts"))
+        if loss == "log" and (checked == 0).any():
+            rule = "must be above 0, or the log loss of a label can be infinite"
+            remedy = "Recalibrate or smooth them, or choose {0}."
+            _refuse_entry(name, rule, checked, checked == 0, remedy, Setting("loss", "brier"))
+        too_low = checked < FLOOR_ROUNDING * (floor or 0.0)
+        if too_low.any():
+            rule = f"must not be below `floor`, {floor:g}"
+            remedy = "Smooth or clip all predictions of the model, or leave out {0}."
+            _refuse_entry(name, rule, checked, too_low, remedy, Setting("floor"))
+        return np.asarray(checked / checked.sum(axis=1, keepdims=True))
+
+
+def _refuse_entry(
+    name: str, rule: str, values: Array, wrong: Mask, remedy: str, setting: Setting
+) -> NoReturn:
+    """Raise the InputError for the first offending prediction."""
+    row, column = (int(i) for i in np.argwhere(wrong)[0])
+    raise InputError(
+        name,
+        rule,
+        value=f"{values[row, column]:.6g}",
+        where=f"for class {column} in row {row}",
+        row=row,
+        remedy=remedy,
+        settings=[setting],
+    )
+
+
+def choose_advisers(n_items: int) -> Mask:
+    """Return which items only advise: none of few, some hundred of many."""
+    advises = np.zeros(n_items, dtype=bool)
+    if n_items >= FEWEST_ITEMS:
+        wanted = max(FEWEST_ADVISERS, round(ADVISER_SHARE * n_items))
+        order = np.random.default_rng(SHUFFLE_SEED).permutation(n_items)
+        advises[order[: min(wanted, MOST_ADVISERS)]] = True
+    return advises
+
+
+class BoundedMean(NamedTuple):
+    """A statistic of each item, inside a range that is known without the labels."""
+
+    values: Array  #: (n_items,)
+    low: float
+    high: float
+
+    def __sub__(self, other: BoundedMean) -> BoundedMean:
+        """Return the difference, item by item."""
+        low = self.low - other.high
+        high = self.high - other.low
+        return BoundedMean(self.values - other.values, low, high)
+
+    def at_least(self, delta: float, rows: Mask, advises: Mask) -> float:
+        """Return what the mean over the population of some items falls below with chance delta."""
+        draws = self._draws(rows & ~advises)
+        return float(lower_limit(draws, delta, self._guess(rows, advises))[0])
+
+    def at_most(self, delta: float, rows: Mask, advises: Mask) -> float:
+        """Return what the mean over the population of some items exceeds with chance delta."""
+        draws = self._draws(rows & ~advises)
+        return float(upper_limit(draws, delta, self._guess(rows, advises))[0])
+
+    def limits(self, delta: float, rows: Mask, advises: Mask) -> Limits:
+        """Return limits that hold together with chance 1 - delta."""
+        lower = self.at_least(delta / 2, rows, advises)
+        return Limits(lower, self.at_most(delta / 2, rows, advises))
+
+    def interval(self, delta: float, rows: Mask, advises: Mask) -> Interval:
+        """Return the mean of some items with its limits."""
+        return Interval(float(self.values[rows].mean()), *self.limits(delta, rows, advises))
+
+    def _draws(self, rows: Mask) -> Draws:
+        values = self.values[rows]
+        return Draws.of(values, np.ones(len(values)), self.low, self.high)
+
+    def _guess(self, rows: Mask, advises: Mask) -> Array | None:
+        """Return the deviation among the advisers of a group, or among all of them."""
+        own = rows & advises
+        asked = own if own.sum() >= FEWEST_OWN_ADVISERS else advises
+        return self._draws(asked).deviation() if asked.any() else None
+
+
+def item_losses(
+    probabilities: Array, judged: Judged, loss: str, *, floor: float | None = None
+) -> BoundedMean:
+    """Return the loss of each item, the mean over its labels.
+
+    Log loss: -log f_j for label j, at most -log(floor). Brier score: ||f - e_j||^2, at most 2.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_items, n_classes)
+        Predictions that sum to 1, positive ones for the log loss.
+    judged : Judged
+        The labels.
+    loss : {"log", "brier"}
+        The proper loss.
+    floor : float, optional
+        Smallest probability that the model predicts for any class of any item; the smallest one
+        here by default.
+
+    Returns
+    -------
+    BoundedMean
+        Its mean is the expected loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.decisions.losses import Judged, item_losses
+    >>> found = item_losses(np.array([[0.5, 0.5]]), Judged.of([[3, 1]]), "brier")
+    >>> found.values.tolist(), found.high
+    ([0.5], 2.0)
+    """
+    if loss == "brier":
+        squares = (probabilities**2).sum(axis=1)
+        hits = (judged.shares * probabilities).sum(axis=1)
+        return BoundedMean(1 - 2 * hits + squares, 0.0, WORST_BRIER)
+    smallest = float(probabilities.min())
+    high = -math.log(smallest if floor is None else min(floor, smallest))
+    values = -(judged.shares * np.log(probabilities)).sum(axis=1)
+    return BoundedMean(np.clip(values, 0.0, high), 0.0, high)
+
+
+def check_floor(floor: float | None) -> float | None:
+    """Return a floor of predicted probabilities, if there is one."""
+    return None if floor is None else check_fraction(floor, "floor")
+
+
+def groups_of(numbers: Iterable[int]) -> Iterator[tuple[int, Mask]]:
+    """Yield each number that occurs, in order, and which items have it."""
+    array = np.asarray(numbers)
+    for number in np.unique(array):
+        yield int(number), array == number
+
+
+def assumptions_of(loss: str, floor: float | None, judged: Judged) -> tuple[str, ...]:
+    """Return what must be true for the limits of a loss to hold."""
+    guessed_floor = (NO_FLOOR,) * (loss == "log" and floor is None)
+    singles = (SINGLES,) * (not judged.several.all())
+    return ASSUMPTIONS + guessed_floor + singles
+
+
+def decimal(number: float) -> str:
+    """Return a number to three digits without its leading zero, as in ".452" and "-.031"."""
+    shown = f"{number + 0.0:.3f}"
+    shown = shown if float(shown) != 0 else "0"
+    return shown.replace("0.", ".", 1) if abs(number) < 1 else shown
