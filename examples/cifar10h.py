@@ -25,7 +25,7 @@ def main() -> None:
     share = people.counts / people.counts.sum(axis=1, keepdims=True)
     five = draw_labels(share[calibration], K, random_state=1)
     probabilities = network.probabilities
-    for method in ("empirical", "deconvolved"):
+    for method in ("empirical", "cells"):
         calibrator = hocal.SnapshotCalibrator(method=method).fit(probabilities[calibration], five)
         parts = calibrator.decompose(probabilities[test])
         cells = calibrator.partition_.assign(probabilities[test])

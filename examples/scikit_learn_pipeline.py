@@ -40,8 +40,8 @@ def main(path: Path) -> None:
         make_column_transformer((OrdinalEncoder(), ["size"]), remainder="passthrough"),
         HistGradientBoostingClassifier(max_iter=30),
     )
-    cells = hocal.TopLabelPartition(n_slices=5)
-    classifier = hocal.HigherOrderCalibratedClassifier(model, partition=cells, cv=3, random_state=0)
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(n_slices=5))
+    classifier = hocal.HigherOrderCalibratedClassifier(model, calibrator, cv=3, random_state=0)
     classifier.fit(table[:1500], counts[:1500], classes=CLASSES)
     held_out = table[1500:]
     print(held_out.assign(prediction=classifier.predict(held_out)).head(3).to_string())

@@ -51,7 +51,7 @@ def fit(spark: SparkSession, folder: Path) -> hocal.SnapshotCalibrator:
         partition=partition,
     )
     print(statistics)
-    return hocal.SnapshotCalibrator(partition).fit_statistics(statistics)
+    return hocal.SnapshotCalibrator(partition, method="cells").fit_statistics(statistics)
 
 
 # --8<-- [end:fit]

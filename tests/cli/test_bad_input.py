@@ -66,8 +66,8 @@ PREDICTION_TABLES = {
     ),
     "rounded": (
         PREDICTIONS.replace("0.3", "0.299"),
-        "in 1 of 2 rows. Write more digits, or divide each row by its sum before writing the file. "
-        "Columns taken",
+        "got 0.999 for item '1'. Write more digits, or divide each row by its sum before "
+        "writing the file. Columns taken",
     ),
     "logits": (
         PREDICTIONS.replace("0.3", "-0.3"),
@@ -75,7 +75,7 @@ PREDICTION_TABLES = {
     ),
     "gap": (
         PREDICTIONS.replace("0.3", ""),
-        "Column 'bee' of PROBABILITIES must have a value in each row",
+        "PROBABILITIES must be non-negative numbers, got nan for item '1'",
     ),
     "no predictions": ("item,ant,bee,cat\n1,0.2,0.3,0.5\n", "--unpredicted drop"),
     "repeated prediction": (PREDICTIONS + "2,0,1,0\n", "must have one row for each item"),
@@ -345,7 +345,7 @@ def test_a_model_of_another_version_is_refused(run: Run, study: Study, tmp_path:
     outcome = run("predict", *files, "-o", str(tmp_path / "out.csv"))
 
     assert_one_line(outcome.code, outcome.err)
-    assert "must name a file of version 1, got version 999" in outcome.err
+    assert "must name a file of version 2, got version 999" in outcome.err
 
 
 @pytest.mark.parametrize("content", [b"", b"something else", None])

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import hocal
-from command_line import Run, Study
+from command_line import CLASSES, Run, Study
+from hocal.calibration.first_order.temperature import apply_temperature
+from hocal.calibration.scores import mean_scores
+from hocal.cli import evaluate
 
 OPTIONS = ["--k", "2", "--n-resamples", "5"]
 
@@ -37,6 +43,72 @@ def test_numbers_are_those_of_python(run: Run, study: Study) -> None:
     assert (found["n_items"], found["certificate"]["confidence"]) == (120, 0.9)
 
 
+def test_the_mean_is_scored_beside_the_model_and_temperature_scaling(
+    run: Run, study: Study
+) -> None:
+    found = run(*measure(study, "parquet", "--json")).json["mean"]
+
+    calibrator = hocal.load(study / "model.hocal")
+    p, counts = study.probabilities, study.counts
+    expected = {
+        "calibrated": calibrator.predict_proba(p),
+        "raw": p,
+        "temperature": apply_temperature(p, calibrator.temperature_),
+    }
+    assert list(found) == list(expected)
+    for name, mean in expected.items():
+        assert found[name] == pytest.approx(mean_scores(mean, counts)._asdict())
+
+
+def test_temperature_scaling_is_left_out_where_the_fit_saw_no_items(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
+    run(*study.fit, "--method", "cells", "-o", str(tmp_path / "m.hocal"))
+    files = [str(tmp_path / "m.hocal"), study / "labels.csv", study / "predictions.csv"]
+
+    outcome = run("evaluate", *files, "--label", "label", *OPTIONS)
+
+    assert "the model as it is" in outcome.out
+    assert "temperature scaling" not in outcome.out
+
+
+def test_snapshots_are_scored_and_three_labels_have_no_resolution(run: Run, study: Study) -> None:
+    outcome = run(*measure(study, "csv"))
+    found = run(*measure(study, "csv", "--json")).json
+
+    calibrator = hocal.load(study / "model.hocal")
+    score = hocal.snapshot_score(calibrator.predict_mixture(study.probabilities), study.counts)
+    assert found["snapshot_score"] == pytest.approx({**score._asdict(), "n_items": 120})
+    assert found["resolution"] is None
+    assert "no item has four labels" in outcome.out
+
+
+def test_resolution_is_that_of_items_with_four_labels(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
+    counts = study.counts.copy()
+    counts[:40, 0] += 2
+    columns = {name: counts[:, j] for j, name in enumerate(CLASSES)}
+    parquet.write_table(pa.table({"item": np.arange(120), **columns}), tmp_path / "c.parquet")
+    files = [study / "model.hocal", str(tmp_path / "c.parquet"), study / "predictions.parquet"]
+
+    found = run("evaluate", *files, "--count-columns", "ant,bee,cat", *OPTIONS, "--json").json
+
+    parts = hocal.load(study / "model.hocal").decompose(study.probabilities[:40], "brier")
+    expected = hocal.resolution(parts, counts[:40])
+    assert found["resolution"] == pytest.approx({**expected._asdict(), "n_items": 40})
+
+
+def test_of_many_items_a_sample_has_its_snapshots_scored(
+    run: Run, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "MAX_SCORED", 30)
+
+    outcome = run(*measure(study, "csv"))
+
+    assert "on 30 items" in outcome.out
+
+
 @pytest.mark.parametrize("labels", ["counts.parquet", "wide.csv"])
 def test_wide_tables_of_labels_give_the_same(run: Run, study: Study, labels: str) -> None:
     columns = {
@@ -56,11 +128,12 @@ def test_wide_tables_of_labels_give_the_same(run: Run, study: Study, labels: str
     )
 
 
-def test_people_get_two_tables(run: Run, study: Study) -> None:
+def test_people_get_three_tables(run: Run, study: Study) -> None:
     outcome = run(*measure(study, "csv"))
 
     assert "calibration error" in outcome.out
     assert "by chance" in outcome.out
+    assert "Mean prediction (less is better)" in outcome.out
     assert "Confidence 0.95 for each cell on its own." in outcome.out
 
 

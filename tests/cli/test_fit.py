@@ -17,6 +17,7 @@ import hocal
 from command_line import CLASSES, Run, Study
 from engines import spark, why_no_spark  # noqa: F401
 from hocal.calibration.persistence import read_notes
+from hocal.cli import fit
 from hocal.cli.left_out import say_left_out
 
 LONG = "--item item --label label --n-slices 2"
@@ -107,6 +108,48 @@ def test_options_are_those_of_the_calibrator(run: Run, study: Study, tmp_path: P
 
     assert_same_model(tmp_path / "m.hocal", in_python(study, method="empirical", k=2))
     assert hocal.load(tmp_path / "m.hocal").panel_size == 5
+
+
+def test_mixtures_of_items_are_those_of_python(run: Run, study: Study, tmp_path: Path) -> None:
+    run(*study.fit, "-o", str(tmp_path / "m.hocal"))
+
+    found = hocal.load(tmp_path / "m.hocal").decompose(study.probabilities)
+    expected = in_python(study).decompose(study.probabilities)
+    assert found.aleatoric == pytest.approx(expected.aleatoric)
+
+
+def test_cells_are_counted_without_items(run: Run, study: Study, tmp_path: Path) -> None:
+    outcome = run(*study.fit, "--method", "cells", "--json", "-o", str(tmp_path / "m.hocal"))
+
+    model = hocal.load(tmp_path / "m.hocal")
+    parts = model.decompose(study.probabilities)
+    assert (outcome.err, outcome.json["method"], model.item_model_) == ("", "cells", None)
+    assert outcome.json["aleatoric"] == pytest.approx(parts.aleatoric.mean())
+
+
+def test_items_that_do_not_fit_share_the_mixture_of_their_cell(
+    run: Run, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "MAX_NUMBERS", 3 * 120 - 1)
+
+    outcome = run(*study.fit, "--json", "-o", str(tmp_path / "m.hocal"))
+
+    assert outcome.err == (
+        "hocal: 120 items do not fit: one mixture per cell instead; "
+        "--method cells says so beforehand.\n"
+    )
+    assert outcome.json["method"] == "cells"
+    assert_same_model(tmp_path / "m.hocal", in_python(study, method="cells"))
+
+
+def test_blocks_do_not_change_the_summary(
+    run: Run, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(*study.fit, "--json", "-o", str(tmp_path / "m.hocal")).json
+    monkeypatch.setattr(fit, "ROWS", 50)
+    parts = run(*study.fit, "--json", "-o", str(tmp_path / "n.hocal")).json
+
+    assert parts["epistemic"] == pytest.approx(whole["epistemic"], abs=1e-6)
 
 
 def test_uniform_partition_is_for_two_classes(run: Run, study: Study, tmp_path: Path) -> None:

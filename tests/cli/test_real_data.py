@@ -74,7 +74,9 @@ def test_cifar10h_gives_the_numbers_of_python(run: Run, cifar10h: Path, tmp_path
     for name, values in parts.as_dict().items():
         assert (table[name].to_numpy() == values).all()
         assert np.array_equal(
-            table[f"{name}_lower"].to_numpy(), certificate.interval(name)[0][cells], equal_nan=True
+            table[f"cell_{name}_lower"].to_numpy(),
+            certificate.interval(name)[0][cells],
+            equal_nan=True,
         )
     measured = found["calibration_error"]
     assert (measured["mean"], measured["noise_floor"]) == (error.mean, error.noise_floor)

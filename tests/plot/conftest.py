@@ -40,7 +40,12 @@ def make_scene(method: str) -> Scene:
 
 @pytest.fixture(scope="session")
 def scene() -> Scene:
-    return make_scene("deconvolved")
+    return make_scene("cells")
+
+
+@pytest.fixture(scope="session")
+def item_scene() -> Scene:
+    return make_scene("items")
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hocal
-from hocal.calibration.empirical import borrow
+from hocal.calibration.by_cell.empirical import borrow
 from hocal.plot import LabelCurveDisplay
 from hocal.uncertainty.snapshots import draw_snapshots
 

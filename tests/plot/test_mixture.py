@@ -77,6 +77,21 @@ def test_an_estimator_is_asked_for_its_mixture_and_its_classes() -> None:
     assert display.mean == pytest.approx(classifier.predict_proba(X)[4])
 
 
+def test_a_cell_whose_labels_order_its_classes_has_their_names() -> None:
+    """The model says the first class where people say the second, or the third."""
+    p = np.tile([0.5, 0.3, 0.2], (200, 1)) + np.random.default_rng(0).uniform(0, 0.01, (200, 3))
+    p[::2] = p[::2][:, [0, 2, 1]]
+    p /= p.sum(axis=1, keepdims=True)
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(1), method="cells")
+    calibrator.fit(p, np.tile([0, 3, 1], (200, 1)))
+
+    display = MixtureDisplay.from_cell(calibrator, 0, classes=["ant", "bee", "cat"])
+
+    assert calibrator.class_orders_[0].tolist() == [1, 2, 0]
+    assert display.classes == ("bee", "cat", "ant")
+    assert display.mean[0] == pytest.approx(0.75, abs=0.05)
+
+
 def test_a_deconvolved_cell_has_choices_for_classes(scene: Any) -> None:
     cell = int(scene.cells[0])
     display = MixtureDisplay.from_cell(scene.calibrator, cell)

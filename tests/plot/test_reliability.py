@@ -54,7 +54,49 @@ def test_predicted_uncertainty_is_that_of_the_calibrator(
     assert np.isnan(display.predicted[~filled]).all()
 
 
-@pytest.mark.parametrize("kind", ["scene", "empirical_scene"])
+@pytest.mark.parametrize("entropy", ["shannon", "brier"])
+def test_a_cell_is_predicted_to_have_the_average_of_its_items(
+    item_scene: Any, entropy: str
+) -> None:
+    p = item_scene.test.predictions
+    expected = item_scene.calibrator.decompose(p, entropy).aleatoric
+
+    display = reliability(item_scene, entropy=entropy)
+
+    assert display.predicted == pytest.approx(
+        cell_means(expected, item_scene.cells, 15), abs=1e-6, nan_ok=True
+    )
+
+
+def test_epistemic_uncertainty_of_a_cell_is_what_its_mean_adds(item_scene: Any) -> None:
+    """Differences between the items of a cell are unknown to who knows the cell alone."""
+    p = item_scene.test.predictions
+    means = np.take_along_axis(
+        item_scene.calibrator.predict_proba(p), np.argsort(-p, axis=1, kind="stable"), axis=1
+    )
+    centres = np.column_stack([cell_means(column, item_scene.cells, 15) for column in means.T])
+    aleatoric = cell_means(item_scene.calibrator.decompose(p).aleatoric, item_scene.cells, 15)
+    expected = Shannon().value(centres, check_input=False) - aleatoric
+
+    display = reliability(item_scene, quantity="epistemic")
+
+    assert display.predicted == pytest.approx(expected, abs=1e-6, nan_ok=True)
+
+
+def test_few_items_are_drawn_from_where_mixtures_take_much_memory(
+    item_scene: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 20 items of each cell the band is as wide as with all of them, but for chance."""
+    whole = reliability(item_scene)
+    monkeypatch.setattr("hocal.plot.predicted.MAX_NUMBERS", 1)
+    part = reliability(item_scene)
+
+    large = whole.n_items > 20
+    ratio = np.diff(part.band[:, large], axis=0) / np.diff(whole.band[:, large], axis=0)
+    assert 0.6 < np.median(ratio) < 1.6
+
+
+@pytest.mark.parametrize("kind", ["scene", "empirical_scene", "item_scene"])
 def test_the_mean_is_that_of_the_class_ranked_first(
     kind: str, request: pytest.FixtureRequest
 ) -> None:

@@ -9,13 +9,12 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.partitions import Partition
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
-from hocal.report import Summary, cell_facts, cells, study, summarise
+from hocal.report import Summary, cells, study, summarise
 from report.example import CLASSES, Example
 
 #: who computes what a report says about cells
 SOURCES = [
     (Partition, "cell_names"),
-    (cell_facts, "decompose"),
     (cells, "_row"),
     (study, "check_counts"),
     (certificates, "decompose"),
@@ -63,7 +62,6 @@ def test_a_report_computes_each_fact_once(example: Example, calls: dict[str, int
 
     assert calls == {
         "Partition.cell_names": 1,
-        "cell_facts.decompose": 0,  # the certificate has decomposed the cells
         "cells._row": len(described(summary)),
         "study.check_counts": 1,
         "certificates.decompose": 2,  # Shannon and Brier
@@ -71,16 +69,6 @@ def test_a_report_computes_each_fact_once(example: Example, calls: dict[str, int
         "Certificate.inside": 2,
         "SnapshotCalibrator.certify": 1,
     }
-
-
-def test_only_a_panel_asks_for_another_decomposition(
-    example: Example, calls: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(example.calibrator, "panel_size", 5)
-
-    summarise(example.calibrator, example.probabilities, planning=False)
-
-    assert calls["cell_facts.decompose"] == 1
 
 
 def test_a_leader_has_the_row_of_its_cell(summary: Summary) -> None:

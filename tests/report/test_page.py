@@ -95,12 +95,14 @@ def test_gallery_bars_match_the_numbers(browser: Browser, summary: Summary) -> N
         "return bar.width / track.width; }))"
     )
     cards = [card["item"] for gallery in summary["galleries"] for card in gallery["cards"]]
-    scale = max(summary["parts"]["aleatoric"]["maximum"], summary["parts"]["epistemic"]["maximum"])
+    parts = summary["parts"]
+    of_items = [item["aleatoric"] for item in [*cards, *summary["items"]]]
+    scale = max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"], *of_items)
 
     assert len(found) == len(cards) > 0
     for shares, item in zip(found, cards, strict=True):
         assert shares == pytest.approx(
-            [item["aleatoric"] / scale, item["epistemic"] / scale], abs=0.01
+            [item["aleatoric"] / scale, item["alone"]["epistemic"] / scale], abs=0.01
         )
 
 
@@ -111,7 +113,7 @@ def test_a_card_says_what_the_model_and_people_said(browser: Browser, summary: S
     )
 
     assert shown[0] == f"{item['prediction']} ({words.percent(item['probability'])})"
-    assert shown[1:] == [words.list_labels(item["labels"])]
+    assert shown[1:] == [words.about_labels(item)]
 
 
 def test_gallery_pictures_are_drawn_with_sharp_pixels(browser: Browser) -> None:

@@ -44,6 +44,20 @@ def test_one_label_per_item_gives_no_verdict(changed: Any, share: float) -> None
     assert "A second label for some of the items would tell." in text
 
 
+@pytest.mark.parametrize(
+    ("labels", "agreed", "said"),
+    [
+        ([("dog", 10)], True, "10 of 10 people agree: dog"),
+        ([("dog", 7), ("cat", 3)], False, "dog (7), cat (3)"),
+        (None, False, ""),
+    ],
+)
+def test_agreement_is_said_in_words(changed: Any, labels: Any, agreed: bool, said: str) -> None:
+    item = changed["items"][0] | {"labels": labels, "n_labels": 10, "agreed": agreed}
+
+    assert words.about_labels(item) == said
+
+
 def test_ragged_labels_are_given_as_a_range(changed: Any) -> None:
     changed["data"] |= {"fewest_labels": 2, "most_labels": 7}
 

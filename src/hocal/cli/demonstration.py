@@ -18,9 +18,9 @@ from hocal.uncertainty.decomposition import Decomposition, decompose
 
 __all__ = ["CertifiedCell", "Demonstration", "Estimate", "demonstrate"]
 
-METHOD_NAMES: dict[Literal["empirical", "deconvolved"], str] = {
+METHOD_NAMES: dict[Literal["empirical", "items"], str] = {
     "empirical": "the paper's method",
-    "deconvolved": "hocal",
+    "items": "hocal",
 }
 # cells of the certificate, as many as fit under the other table on a screen
 N_SHOWN = 6

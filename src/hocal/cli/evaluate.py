@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,17 +12,54 @@ from hocal.cli.items import MatchedItems, label_options, read_items
 from hocal.cli.messages import working
 from hocal.cli.models import load_model
 from hocal.cli.options import split_list
-from hocal.cli.outputs import print_json, print_table
+from hocal.cli.outputs import print_json, print_rows, print_table
 from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
-    from hocal import CalibrationError, Certificate, SnapshotCalibrator
+    from hocal import CalibrationError, Certificate, Interval, SnapshotCalibrator
+    from hocal.calibration.scores import MeanScores
 
 # of an item, for its observed entropy to be worth comparing with
 ENOUGH_LABELS = 10
 # what a certificate is about, in the order of its columns
 QUANTITIES = ("predictive", "aleatoric", "epistemic")
+# items whose mixtures are listed for the snapshot score: the standard error is small with so many
+MAX_SCORED = 5_000
+# in the atoms of these mixtures, 160 MB; with many classes fewer items are scored
+MAX_NUMBERS = 20_000_000
+ATOMS = 400  # at most, of an item's mixture
+MEANS = {  # what the table calls the predictions whose means it scores
+    "calibrated": "calibrated",
+    "raw": "the model as it is",
+    "temperature": "temperature scaling",
+}
 _MARKS = "[-]: the labels prove nothing. !: the estimate lies outside its interval."
+
+
+class Scored(NamedTuple):
+    """A score with its interval, and how many items it was found on."""
+
+    interval: Interval
+    n_items: int
+
+    def __str__(self) -> str:
+        items = f"{self.n_items} item{'s' * (self.n_items != 1)}"
+        estimate, lower, upper = (f"{value:.4f}" for value in self.interval)
+        return f"{estimate} [{lower}, {upper}] on {items}"
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the numbers by their names."""
+        return {**self.interval._asdict(), "n_items": self.n_items}
+
+
+class Measured(NamedTuple):
+    """What test labels say about a model."""
+
+    error: CalibrationError
+    gap: dict[str, float]  #: error of the aleatoric uncertainty
+    resolution: Scored | None  #: None where no item has four labels
+    snapshots: Scored
+    means: dict[str, MeanScores]  #: of the mean: calibrated, raw, by temperature scaling
 
 
 def evaluate(
@@ -60,7 +97,10 @@ def evaluate(
 
     The calibration error is the distance between predicted and observed snapshots of k labels. It
     is large by chance alone when items are few, so compare it with the noise floor; a small p-value
-    says that the model is not calibrated. The items are held in memory.
+    says that the model is not calibrated. Resolution is the share of the differences in
+    disagreement between items that the predictions explain, from items with four labels or more;
+    the snapshot score is the mean log-probability of a label. A second table scores the mean
+    prediction before and after calibration. The items are held in memory.
 
     Example: hocal evaluate model.hocal test.parquet softmax.parquet --label choice --k 5
     --unlabelled drop
@@ -97,11 +137,17 @@ def evaluate(
             n_resamples=n_resamples,
             random_state=random_state,
         )
-        gap = _aleatoric_error(loaded.calibrator, items, entropy)
+        measured = Measured(
+            error=error,
+            gap=_aleatoric_error(loaded.calibrator, items, entropy),
+            resolution=_resolution(loaded.calibrator, items),
+            snapshots=_snapshot_score(loaded.calibrator, items, random_state),
+            means=_mean_scores(loaded.calibrator, items),
+        )
     with working("Certifying"):
         certificate = loaded.calibrator.certify(confidence, simultaneous=simultaneous)
     show = _show_json if as_json else _show
-    show(error, gap, certificate, entropy, loaded.cell_names())
+    show(measured, certificate, entropy, loaded.cell_names())
 
 
 def _aleatoric_error(
@@ -122,14 +168,62 @@ def _aleatoric_error(
     }
 
 
+def _resolution(calibrator: SnapshotCalibrator, items: MatchedItems) -> Scored | None:
+    """Return how much of the disagreement of items is told apart; None without four labels."""
+    import numpy as np
+
+    import hocal
+    from hocal._base.validation import label_totals
+    from hocal.calibration.scores import FEWEST_LABELS
+
+    rows = np.flatnonzero(label_totals(items.counts) >= FEWEST_LABELS)
+    if not len(rows):
+        return None
+    chosen = items.take(rows)
+    parts = calibrator.decompose(chosen.probabilities, "brier", cells=chosen.cells)
+    return Scored(hocal.resolution(parts, chosen.counts), len(rows))
+
+
+def _snapshot_score(
+    calibrator: SnapshotCalibrator, items: MatchedItems, random_state: int
+) -> Scored:
+    """Return the log-probability of a label under the items' mixtures, of a sample of many."""
+    import numpy as np
+
+    import hocal
+
+    n_items, n_classes = items.probabilities.shape
+    n_scored = min(n_items, MAX_SCORED, max(MAX_NUMBERS // (ATOMS * n_classes), 1))
+    rows = np.random.default_rng(random_state).permutation(n_items)[:n_scored]
+    chosen = items.take(np.sort(rows))
+    mixtures = calibrator.predict_mixture(chosen.probabilities, cells=chosen.cells)
+    return Scored(hocal.snapshot_score(mixtures, chosen.counts), n_scored)
+
+
+def _mean_scores(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[str, MeanScores]:
+    """Return scores of the mean: calibrated, raw, and scaled by the temperature of the fit."""
+    import math
+
+    from hocal.calibration.first_order.temperature import apply_temperature
+    from hocal.calibration.scores import mean_scores
+
+    raw = items.probabilities
+    scores = {
+        "calibrated": mean_scores(calibrator.predict_proba(raw, cells=items.cells), items.counts),
+        "raw": mean_scores(raw, items.counts),
+    }
+    if math.isfinite(calibrator.temperature_):
+        scaled = apply_temperature(raw, calibrator.temperature_)
+        scores["temperature"] = mean_scores(scaled, items.counts)
+    return scores
+
+
 def _show_json(
-    error: CalibrationError,
-    gap: dict[str, float],
-    certificate: Certificate,
-    entropy: str,
-    names: list[str],
+    measured: Measured, certificate: Certificate, entropy: str, names: list[str]
 ) -> None:
+    error = measured.error
     scalars = ("k", "mean", "max", "noise_floor", "noise_floor_max", "p_value", "debiased")
+    resolution = measured.resolution
     print_json(
         {
             "n_items": int(error.n_items.sum()),
@@ -140,7 +234,10 @@ def _show_json(
                 "p_value_per_cell": error.p_value_per_cell,
                 "n_items_per_cell": error.n_items,
             },
-            "aleatoric_error": gap,
+            "aleatoric_error": measured.gap,
+            "resolution": None if resolution is None else resolution.as_dict(),
+            "snapshot_score": measured.snapshots.as_dict(),
+            "mean": {name: scores._asdict() for name, scores in measured.means.items()},
             "entropy": entropy,
             "certificate": {
                 "confidence": certificate.confidence,
@@ -152,26 +249,27 @@ def _show_json(
     )
 
 
-def _show(
-    error: CalibrationError,
-    gap: dict[str, float],
-    certificate: Certificate,
-    entropy: str,
-    names: list[str],
-) -> None:
+def _show(measured: Measured, certificate: Certificate, entropy: str, names: list[str]) -> None:
+    error = measured.error
+    gap = measured.gap
     unit = "nats" if entropy == "shannon" else entropy
     mean = f"{error.mean:.4f}, by chance {error.noise_floor:.4f}"
     worst = f"{error.max:.4f}, by chance {error.noise_floor_max:.4f}"
+    n_items = int(error.n_items.sum())
+    resolution = measured.resolution
     print_table(
         "Evaluation",
         {
-            "items": int(error.n_items.sum()),
+            "items": n_items,
             "labels in a snapshot": error.k,
             "calibration error": f"{mean}, p = {error.p_value:.3g}",
             "calibration error, worst cell": worst,
             "aleatoric error": f"{gap['items']:.4f} {unit} (mean over items)",
+            "resolution": "no item has four labels" if resolution is None else str(resolution),
+            "snapshot score, nats per label": str(measured.snapshots),
         },
     )
+    print_rows("Mean prediction (less is better)", *_mean_table(measured.means))
     if error.k == 1:
         typer.echo(
             "One label per item: only ordinary calibration is tested. To test how people "
@@ -183,6 +281,13 @@ def _show(
             "too low, and the aleatoric error is mostly that; judge by the calibration error."
         )
     typer.echo(_certificate_table(certificate, entropy, names))
+
+
+def _mean_table(means: Mapping[str, MeanScores]) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and rows of the table of scores."""
+    heads = ["", "log loss, nats", "Brier score", "calibration error"]
+    rows = [[MEANS[name], *(f"{score:.4f}" for score in scores)] for name, scores in means.items()]
+    return heads, rows
 
 
 def _certificate_table(certificate: Certificate, entropy: str, names: Sequence[str]) -> str:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from inspect import signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
-from hocal.cli.items import LabelOptions, label_options, read_items
+from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
 from hocal.cli.left_out import count_left_out, say_left_out
 from hocal.cli.messages import note, working
 from hocal.cli.models import model_notes
 from hocal.cli.options import split_list
 from hocal.cli.outputs import output_file, print_json, print_table
-from hocal.cli.tables import Probabilities, open_engine, open_probabilities
+from hocal.cli.tables import Probabilities, count_distinct, open_engine, open_probabilities
 
 if TYPE_CHECKING:
     from hocal import CellStatistics, SnapshotCalibrator
     from hocal.cells.partitions import Partition
 
+# Of the predictions that a fit holds in memory for a mixture per item, n_items x n_classes: 800 MB,
+# and a few times as much while it works.
+MAX_NUMBERS = 100_000_000
+# items that are decomposed at once for the summary: some tens of MB for ten classes
+ROWS = 100_000
 WORDS = {  # what people read instead of the keys for machines
     "n_items": "items",
     "n_labels": "labels",
@@ -65,8 +71,12 @@ def fit(
     ] = 10,
     n_cells: Annotated[int | None, typer.Option(help="Number of cells, with --cell.")] = None,
     method: Annotated[
-        str, typer.Option(help="deconvolved, or empirical for the paper's method.")
-    ] = "deconvolved",
+        str,
+        typer.Option(
+            help="items: one mixture per item. cells: one per cell, counted inside the engine, for "
+            "tables of any size. empirical: the paper's method."
+        ),
+    ] = "items",
     k: Annotated[int | None, typer.Option("--k", help="Snapshot size, for empirical.")] = None,
     panel_size: Annotated[
         int | None, typer.Option(help="Report what a panel of so many annotators shows.")
@@ -93,7 +103,8 @@ def fit(
 
     The model that made the predictions must not have been trained on these items. Without --classes
     the classes are the names of the columns of probabilities; of a column of lists they are 0, 1,
-    2, ...
+    2, ... The default method holds the labelled items in memory; where there are too many of them,
+    a line says so and there is one mixture per cell instead.
 
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
@@ -122,23 +133,26 @@ def fit(
         chosen = _partition(
             partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell
         )
-        with working("Counting labels in cells"), predictions.explained():
+        with working("Reading"), predictions.explained():
             label_table, predictions = label_choices.open(read, labels, predictions, item=item)
-            chosen, statistics = _statistics(
-                label_table, predictions, label_choices, chosen, item=item, classes=order, cell=cell
-            )
+            data = _Tables(label_table, predictions, label_choices, item, order, cell)
+            feasible = _feasible_method(method, data)
+            choices = {"method": feasible, "k": k, "panel_size": panel_size}
+            fit_model = _fit_items if feasible == "items" else _fit_cells
         with working("Fitting"):
-            calibrator = _fit(chosen, statistics, method=method, k=k, panel_size=panel_size)
+            calibrator, means = fit_model(data, chosen, choices)
         notes = model_notes(
             classes=order, item=item, probability_columns=predictions.file_columns, cell=cell
         )
         temporary.write_bytes(serialise(calibrator, notes=notes))
+        statistics = calibrator.statistics_
         left_out = count_left_out(
             label_table, predictions, label_choices, statistics, item=item, classes=order
         )
         summary = {
             "model": output,
             **_summarise(calibrator),
+            **means,
             "classes": order,
             "left_out": left_out,
         }
@@ -148,13 +162,95 @@ def fit(
         _show(summary, most_labels=int(statistics.observed.totals.max()))
 
 
-def _fit(partition: Partition, statistics: CellStatistics, **choices: Any) -> SnapshotCalibrator:
-    """Fit a calibrator; a warning that the summary repeats in its own words is not shown."""
+class _Tables(NamedTuple):
+    """The two tables of a fit, and what their columns mean."""
+
+    labels: Any
+    predictions: Probabilities
+    label_choices: LabelOptions
+    item: str
+    classes: Sequence[str]
+    cell: str | None
+
+    def read(self) -> MatchedItems:
+        """Read all labelled items."""
+        return read_items(
+            self.labels,
+            self.predictions,
+            self.label_choices,
+            item=self.item,
+            classes=self.classes,
+            cell=self.cell,
+        )
+
+
+def _feasible_method(method: str, data: _Tables) -> str:
+    """Return the method, or "cells" where the items of a mixture per item do not fit; say so."""
+    if method != "items":
+        return method
+    n_columns = len(data.predictions.columns)
+    if n_columns != len(data.classes):
+        rule = f"must name a different column for each of the {len(data.classes)} classes"
+        raise InputError("probability_columns", rule, value=f"{n_columns} columns")
+    n_items = count_distinct(data.labels, data.item)
+    if n_items * len(data.classes) <= MAX_NUMBERS:
+        return method
+    note(
+        f"{n_items:,} items do not fit: one mixture per cell instead; --method cells says so "
+        "beforehand."
+    )
+    return "cells"
+
+
+def _fit_items(
+    data: _Tables, partition: Partition, choices: Mapping[str, Any]
+) -> tuple[SnapshotCalibrator, dict[str, float]]:
+    """Fit a mixture per item; return the mean uncertainty of the calibration items as well."""
     import hocal
 
+    with data.predictions.explained():
+        items = data.read()
+    calibrator = hocal.SnapshotCalibrator(partition, **choices)
+    with data.predictions.explained(items.place), _without_repeats():
+        calibrator.fit(items.probabilities, items.counts, cells=items.cells)
+    return calibrator, _item_means(calibrator, items)
+
+
+def _fit_cells(
+    data: _Tables, partition: Partition, choices: Mapping[str, Any]
+) -> tuple[SnapshotCalibrator, dict[str, float]]:
+    """Fit a mixture per cell; return the mean uncertainty of the calibration items as well."""
+    import hocal
+
+    with data.predictions.explained():
+        fitted, statistics = _statistics(data, partition)
+    with _without_repeats():
+        calibrator = hocal.SnapshotCalibrator(fitted, **choices).fit_statistics(statistics)
+    parts = hocal.decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size).as_dict()
+    shares = statistics.n_items / statistics.n_items.sum()
+    return calibrator, {name: float(shares @ values) for name, values in parts.items()}
+
+
+@contextmanager
+def _without_repeats() -> Iterator[None]:
+    """Hide a warning that the summary repeats in its own words."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneLabelWarning)
-        return hocal.SnapshotCalibrator(partition, **choices).fit_statistics(statistics)
+        yield
+
+
+def _item_means(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[str, float]:
+    """Return uncertainty averaged over the items, which are decomposed block by block."""
+    import numpy as np
+
+    n_items = len(items.items)
+    sums: dict[str, float] = {}
+    for start in range(0, n_items, ROWS):
+        rows = slice(start, start + ROWS)
+        cells = None if items.cells is None else items.cells[rows]
+        parts = calibrator.decompose(items.probabilities[rows], cells=cells).as_dict()
+        sums = {name: sums.get(name, 0.0) + float(np.sum(part)) for name, part in parts.items()}
+    return {name: total / n_items for name, total in sums.items()}
 
 
 def _partition(
@@ -202,16 +298,7 @@ def _partition_class(name: str) -> type[Partition]:
     return chosen
 
 
-def _statistics(
-    labels: Any,
-    predictions: Probabilities,
-    label_choices: LabelOptions,
-    partition: Partition,
-    *,
-    item: str,
-    classes: Sequence[str],
-    cell: str | None,
-) -> tuple[Partition, CellStatistics]:
+def _statistics(data: _Tables, partition: Partition) -> tuple[Partition, CellStatistics]:
     """Return the fitted partition and its labels, counted inside the engine where possible.
 
     A table of counts, one row per item, fits in memory, and so must the items of a partition whose
@@ -220,29 +307,26 @@ def _statistics(
     from hocal.annotations.cell_counting import cell_statistics
     from hocal.cells.statistics import CellStatistics
 
-    label = label_choices.label_argument
-    if not label_choices.count_columns and label is None:
-        raise InputError("--label", "must be given, unless --count-columns is")
+    predictions = data.predictions
+    label_choices = data.label_choices
     in_engine = partition.works_in_engine or partition.takes_cells
-    if label is None or label_choices.count_columns or not in_engine:
-        items = read_items(
-            labels, predictions, label_choices, item=item, classes=classes, cell=cell
-        )
+    if label_choices.count_columns or not in_engine:
+        items = data.read()
         p = items.probabilities
         fitted = partition if partition.is_fitted else partition.fit(p)
         with predictions.explained(items.place):
             where = fitted.assign(p, items.cells)
         return fitted, CellStatistics.from_items(p, items.counts, where, fitted.layout_)
     return partition, cell_statistics(
-        labels,
+        data.labels,
         predictions.table,
-        item=item,
-        label=label,
+        item=data.item,
+        label=label_choices.label_argument,
         annotator=label_choices.annotator,
-        classes=classes,
+        classes=data.classes,
         probability_columns=predictions.columns,
         partition=partition,
-        cell=cell,
+        cell=data.cell,
         **label_choices.rules,
     )
 
@@ -262,12 +346,8 @@ def _show(summary: dict[str, Any], *, most_labels: int) -> None:
 
 
 def _summarise(calibrator: SnapshotCalibrator) -> dict[str, Any]:
-    """Return what was fitted, with uncertainty averaged over the calibration items."""
-    import hocal
-
+    """Return what was fitted."""
     statistics = calibrator.statistics_
-    parts = hocal.decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size).as_dict()
-    shares = statistics.n_items / statistics.n_items.sum()
     return {
         "n_items": int(statistics.n_items.sum()),
         "n_labels": int(statistics.n_labels.sum()),
@@ -276,5 +356,4 @@ def _summarise(calibrator: SnapshotCalibrator) -> dict[str, Any]:
         "smallest_total": statistics.smallest_total,
         "method": calibrator.method,
         "partition": str(calibrator.partition_),
-        **{name: float(shares @ values) for name, values in parts.items()},
     }

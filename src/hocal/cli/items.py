@@ -13,7 +13,7 @@ from hocal.cli.tables import Probabilities, ReadTable, count_rows, open_labels, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hocal._base.typing import Array, IntArray
+    from hocal._base.typing import Array, Index, IntArray
     from hocal.annotations import LabelCounts
 
 __all__ = [
@@ -94,6 +94,11 @@ class MatchedItems(NamedTuple):
     def place(self, row: int) -> str:
         """Say in words where a row of the arrays is."""
         return f"for item {self.items.item(row)!r}"
+
+    def take(self, rows: Index) -> MatchedItems:
+        """Return some of the items."""
+        cells = None if self.cells is None else self.cells[rows]
+        return MatchedItems(self.items[rows], self.probabilities[rows], self.counts[rows], cells)
 
 
 def count_items(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,14 @@ from hocal.cli.messages import FileError
 if TYPE_CHECKING:
     from hocal.report import Report
 
-__all__ = ["open_writer", "output_file", "print_json", "print_table", "report_file"]
+__all__ = [
+    "open_writer",
+    "output_file",
+    "print_json",
+    "print_rows",
+    "print_table",
+    "report_file",
+]
 
 
 @contextmanager
@@ -78,6 +85,20 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(Text(name), Text(f"{value:.4g}" if isinstance(value, float) else str(value)))
+    Console().print(table)
+
+
+def print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table with heads, its first column names and the others numbers."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place else "left", style="" if place else "cyan")
+    for row in rows:
+        table.add_row(*map(Text, row))
     Console().print(table)
 
 

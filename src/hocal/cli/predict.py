@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from hocal.cli.messages import ProgressBar, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json
-from hocal.cli.tables import Probabilities, count_rows, open_engine
+from hocal.cli.tables import count_rows, open_engine
 
 # in a batch: some tens of MB for ten classes
 ROWS = 100_000
@@ -38,10 +39,10 @@ def predict(
 ) -> None:
     """Split the uncertainty of each item, batch by batch, so that a table of any size will do.
 
-    Writes one row per item in the order of PROBABILITIES: item, cell, top_class, aleatoric,
-    epistemic, predictive, for each of the three the certified interval of the cell, _lower and
-    _upper, empty for a cell without calibration items, and cell_name. On Spark, load the model
-    inside mapInPandas instead.
+    Writes one row per item in the order of PROBABILITIES: item, cell, top_class; aleatoric,
+    epistemic and predictive uncertainty of the item; cell_aleatoric_lower, cell_aleatoric_upper and
+    the like, the certified interval for the average over the item's cell, empty for a cell without
+    calibration items; and cell_name. On Spark, load the model inside mapInPandas instead.
 
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """
@@ -60,15 +61,16 @@ def predict(
         )
         with working("Certifying"):
             cells = _describe_cells(loaded, entropy, confidence, simultaneous)
+            predict_rows = partial(_predict_batch, loaded, predictions.columns, cells, entropy)
         n_rows = 0
         total = count_rows(predictions.table) if probabilities.endswith(".parquet") else None
         batches = predictions.table.to_arrow_reader(ROWS)
-        schema = _join(batches.schema.empty_table(), cells[:0], [], loaded).schema
+        schema = predict_rows(batches.schema.empty_table()).schema
         with open_writer(temporary, output.name, schema) as writer, ProgressBar() as progress:
             for batch in batches:
                 place = partial(_place, batch[loaded.item], n_rows)
                 with predictions.explained(place):
-                    rows = _predict_batch(loaded, predictions, cells, batch)
+                    rows = predict_rows(batch)
                 writer.write_table(rows)
                 n_rows += batch.num_rows
                 progress.update("Predicting", n_rows, total)
@@ -79,50 +81,45 @@ def predict(
 
 
 def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous: bool) -> Any:
-    """Return an Arrow table with one row per cell: what is predicted for each of its items."""
-    import numpy as np
+    """Return an Arrow table with one row per cell: what is proved about its average, its name."""
     import pyarrow as pa
 
-    import hocal
-
-    calibrator = model.calibrator
-    certificate = calibrator.certify(confidence, simultaneous=simultaneous)
-    parts = hocal.decompose(
-        calibrator.cell_mixtures_, entropy, panel_size=calibrator.panel_size
-    ).as_dict()
-    columns: dict[str, Any] = {"cell": np.arange(len(certificate))}
-    columns |= {name: parts[name] for name in QUANTITIES}
+    certificate = model.calibrator.certify(confidence, simultaneous=simultaneous)
+    columns: dict[str, Any] = {}
     for name in QUANTITIES:
         lower, upper = certificate.interval(name, entropy)
-        # no negative zeros
-        columns[f"{name}_lower"] = lower + 0.0
-        columns[f"{name}_upper"] = upper + 0.0
-    # a NaN becomes an empty entry
-    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
-    return pa.table(arrays).append_column("cell_name", pa.array(model.cell_names(), pa.string()))
+        # no negative zeros; a NaN becomes an empty entry
+        columns[f"cell_{name}_lower"] = pa.array(lower + 0.0, from_pandas=True)
+        columns[f"cell_{name}_upper"] = pa.array(upper + 0.0, from_pandas=True)
+    return pa.table(columns | {"cell_name": pa.array(model.cell_names(), pa.string())})
 
 
-def _predict_batch(model: Model, predictions: Probabilities, cells: Any, batch: Any) -> Any:
-    """Return the output rows of a batch, as an Arrow table."""
+def _predict_batch(
+    model: Model, columns: Sequence[str], cells: Any, entropy: str, batch: Any
+) -> Any:
+    """Return the output rows of a batch, as an Arrow table: its items, then what holds of cells."""
     import numpy as np
     import pyarrow as pa
 
-    columns = [batch[name].to_numpy(zero_copy_only=False) for name in predictions.columns]
-    p = np.column_stack(columns)
+    calibrator = model.calibrator
+    p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in columns])
     own = None if model.cell is None else batch[model.cell].to_numpy(zero_copy_only=False)
-    where = model.calibrator.partition_.assign(p, own)
-    return _join(batch, cells.take(pa.array(where)), p.argmax(axis=1), model)
+    where = np.empty(0, dtype=np.int64)
+    parts = dict.fromkeys(QUANTITIES, np.empty(0))
+    if len(p):
+        where = calibrator.partition_.assign(p, own)
+        parts = calibrator.decompose(p, entropy, cells=own).as_dict()
+    classes = pa.array(model.classes, pa.string())
+    described = {
+        model.item: batch[model.item],
+        "cell": pa.array(where),
+        "top_class": classes.take(pa.array(p.argmax(axis=1))),
+        **{name: pa.array(parts[name] + 0.0) for name in QUANTITIES},
+    }
+    of_cells = cells.take(pa.array(where))
+    return pa.table(described | {name: of_cells[name] for name in of_cells.column_names})
 
 
 def _place(items: Any, n_before: int, row: int) -> str:
     """Say in words where a row of a batch is in the file, counting from 1."""
     return f"for item {items[row].as_py()!r} in row {n_before + row + 1}"
-
-
-def _join(batch: Any, described: Any, top: Any, model: Model) -> Any:
-    """Return the columns of the output: the item, then what is known of its cell."""
-    import pyarrow as pa
-
-    classes = pa.array(model.classes, pa.string()).take(pa.array(top, pa.int64()))
-    with_classes = described.add_column(1, "top_class", classes)
-    return with_classes.add_column(0, model.item, batch[model.item])

@@ -17,6 +17,7 @@ from hocal.cli.messages import FileError
 __all__ = [
     "Probabilities",
     "ReadTable",
+    "count_distinct",
     "count_rows",
     "extra_column",
     "open_engine",
@@ -201,6 +202,13 @@ def count_rows(table: Any) -> int:
     import narwhals as nw
 
     return int(nw.from_native(table).lazy().select(nw.len().alias("n")).collect()["n"][0])
+
+
+def count_distinct(table: Any, column: str) -> int:
+    """Return the number of different values in a column of a native table."""
+    import narwhals as nw
+
+    return count_rows(nw.from_native(table).lazy().select(column).unique().to_native())
 
 
 def _check_columns(present: Sequence[str], wanted: Sequence[str], path: str, item: str) -> None:

@@ -10,18 +10,18 @@ from numpy.typing import ArrayLike
 
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
-    check_counts,
     check_dense_counts,
     check_fraction,
     check_integer,
     check_random_state,
     check_same_length,
 )
+from hocal.calibration.by_cell.fitting import rank_items
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.cells.statistics import align_counts
 from hocal.plot.canvas import Display, blue, ink
 from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
 from hocal.plot.observed import chance_band, scale_noise
+from hocal.plot.predicted import n_listed
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import predict_set
 
@@ -34,6 +34,7 @@ __all__ = ["CoverageDisplay"]
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # items whose labels are drawn anew at a time; the spread of more is scaled from these
 MAX_DRAWN = 20_000
+MAX_COMPARED = 5_000  # items with sets of their own: the noise is a hundredth
 ROUNDING = 1e-12  # a distance that equals the radius is inside in spite of rounding
 
 
@@ -90,6 +91,9 @@ class CoverageDisplay(Display):
     ) -> Self:
         """Compare the sets of a fitted estimator with test labels.
 
+        Of a calibrator with ``method="items"``, whose items have sets of their own, at most 5,000
+        items are compared, fewer with many classes, drawn at random.
+
         Parameters
         ----------
         estimator : object
@@ -105,17 +109,37 @@ class CoverageDisplay(Display):
         **options
             For `from_predictions`.
         """
-        if not isinstance(estimator, SnapshotCalibrator) or estimator.method != "deconvolved":
+        if isinstance(estimator, SnapshotCalibrator) and estimator.method == "items":
+            return cls._from_items(estimator, X, counts, cells, options)
+        if not isinstance(estimator, SnapshotCalibrator) or estimator.method == "empirical":
             located = {} if cells is None else {"cells": cells}
             mixtures = estimator.predict_mixture(X, **located)
             return cls.from_predictions(mixtures, counts, **options)
         # Distances do not depend on the order of the classes: the mixture over ranks serves all
         # items of a cell.
         p, where = locate_items(estimator, X, cells)
-        checked = check_counts(counts, n_classes=p.shape[1])
+        checked = check_dense_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("X", "counts"))
-        ranked = align_counts(p, checked)
+        ranking = rank_items(p, where, estimator.class_orders_)
+        ranked = np.take_along_axis(checked, ranking, axis=1)
         return cls.from_predictions(estimator.cell_mixtures_[where], ranked, **options)
+
+    @classmethod
+    def _from_items(
+        cls, calibrator: Any, X: Any, counts: Any, cells: ArrayLike | None, options: dict[str, Any]
+    ) -> Self:
+        """Compare the sets of items, of a sample where there are many."""
+        p, where = locate_items(calibrator, X, cells)
+        checked = check_dense_counts(counts, n_classes=p.shape[1])
+        check_same_length(p, checked, ("X", "counts"))
+        n_compared = min(n_listed(p.shape[1]), MAX_COMPARED)
+        rows = np.arange(len(p))
+        if len(p) > n_compared:
+            generator = check_random_state(options.get("random_state"))
+            rows = np.sort(generator.choice(len(p), n_compared, replace=False))
+        own_cells = None if cells is None else where[rows]
+        mixtures = calibrator.predict_mixture(np.asarray(X)[rows], cells=own_cells)
+        return cls.from_predictions(mixtures, checked[rows], **options)
 
     @classmethod
     def from_predictions(

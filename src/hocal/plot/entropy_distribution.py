@@ -112,6 +112,9 @@ class EntropyDistributionDisplay(Display):
     ) -> Self:
         """Compare a fitted calibrator with test labels; options as in `from_predictions`.
 
+        This is about cells: predicted entropies come from the mixture of the cell, whatever the
+        method, and not from the mixtures of its items.
+
         Parameters
         ----------
         calibrator : SnapshotCalibrator

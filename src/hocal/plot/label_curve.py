@@ -24,8 +24,8 @@ from hocal._base.validation import (
     check_simplex,
     check_weights,
 )
+from hocal.calibration.by_cell.empirical import borrow
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.calibration.empirical import borrow
 from hocal.calibration.evaluation import aleatoric_error
 from hocal.cells.partitions import as_partition
 from hocal.plot.canvas import STYLES, Display, Style, ink

@@ -112,13 +112,18 @@ class MixtureDisplay(Display):
     ) -> Self:
         """Show the mixture of a cell of a fitted calibrator.
 
-        A deconvolved mixture has its classes in order of falling prediction: first choice, second
-        choice, ...
+        This is the mixture over all items of the cell, whatever the method. It has its classes in
+        order of falling prediction: first choice, second choice, ...; or, where the labels of the
+        cell order them better, classes by their names.
         """
         check_calibrator(calibrator)
         mixtures = calibrator.cell_mixtures_
         place = int(check_cells([cell], 1, n_cells=len(mixtures), name="cell")[0])
-        if classes is None and calibrator.method == "deconvolved":
+        order = calibrator.class_orders_[place]
+        if order[0] >= 0:
+            names = name_classes(classes, mixtures.n_classes)
+            classes = [names[j] for j in order]
+        elif classes is None and calibrator.method != "empirical":
             later = [f"choice {rank + 1}" for rank in range(len(_RANKS), mixtures.n_classes)]
             classes = [*_RANKS[: mixtures.n_classes], *later]
         return cls.from_predictions(mixtures, item=place, classes=classes)

@@ -22,16 +22,17 @@ from hocal.guarantees.cell_uncertainty import (
 )
 from hocal.guarantees.certificates import ENTROPIES, certify
 from hocal.guarantees.means import betting_interval
-from hocal.uncertainty.decomposition import decompose
+from hocal.plot.predicted import PredictedItems
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["Comparison", "Quantity", "chance_band", "scale_noise"]
+__all__ = ["Comparison", "Quantity", "chance_band", "check_compared", "scale_noise"]
 
 Quantity = Literal["aleatoric", "epistemic", "mean"]
 QUANTITIES: tuple[Quantity, ...] = ("aleatoric", "epistemic", "mean")
 # items of a cell whose labels are drawn anew; the spread of larger cells is scaled from these
 MAX_DRAWN = 200
+FEWEST_DRAWN = 20  # items of a cell whose spread can still be told
 MAX_ROWS = 1 << 19  # drawn items held at once: 40 MB for ten classes
 
 Observe = Callable[[Sample, Index, int], Array]
@@ -41,21 +42,20 @@ Observe = Callable[[Sample, Index, int], Array]
 class Comparison:
     """A quantity of each cell of the test items, as their mixtures and as their labels have it."""
 
-    mixtures: Mixtures  #: predictions, one per item
+    items: PredictedItems  #: predictions
     probabilities: Array  #: (n_items, n_classes), by which the classes of an item are ranked
     totals: IntArray  #: (n_items,) labels of each item
     cells: Index  #: (n_items,)
     statistics: CellStatistics  #: the labels, cell by cell
     observe: Observe  #: estimates the quantity from labels
-    aligned: bool  #: whether the mixtures have their classes in order of falling prediction
-    ranked: bool  #: whether labels are observed in that order
+    ranked: bool  #: whether labels are observed in order of falling prediction
     quantity: Quantity  #: "mean" is the share of labels for the class ranked first
     entropy: str  #: "shannon" or "brier"
 
     @classmethod
     def of(
         cls,
-        mixtures: Mixtures,
+        items: PredictedItems,
         probabilities: Array,
         counts: Counts,
         cells: Index,
@@ -65,9 +65,10 @@ class Comparison:
         quantity: Quantity,
         entropy: str,
     ) -> Self:
-        """Gather the labels of the cells; items are checked already, what to compare is not."""
-        check_choice(quantity, "quantity", QUANTITIES)
-        check_choice(entropy, "entropy", ENTROPIES)
+        """Gather the labels of the cells; what is given was checked before.
+
+        `aligned` says that the classes of an item are ordered by its prediction.
+        """
         totals = label_totals(counts)
         ranked = aligned or quantity == "mean"
         if quantity != "mean" and totals.max() < 2:
@@ -81,25 +82,25 @@ class Comparison:
         statistics = CellStatistics.from_items(probabilities, counts, cells, layout)
         observe = _observed_estimator(statistics, quantity, entropy, aligned=ranked)
         return cls(
-            mixtures=mixtures,
+            items=items,
             probabilities=probabilities,
             totals=totals,
             cells=cells,
             statistics=statistics,
             observe=observe,
-            aligned=aligned,
             ranked=ranked,
             quantity=quantity,
             entropy=entropy,
         )
 
     def predicted(self) -> Array:
-        """Return what the mixtures predict for each cell; NaN for a cell without items."""
-        means = self.mixtures.mean()
+        """Return what is predicted for each cell on average; NaN for a cell without items."""
+        means = self.items.means
+        if self.ranked:
+            means = np.take_along_axis(means, rank_classes(self.probabilities), axis=1)
         if self.quantity == "mean":
-            first = 0 if self.aligned else rank_classes(self.probabilities)[:, 0]
-            return self._average(means[np.arange(len(means)), first])
-        aleatoric = self._average(decompose(self.mixtures, self.entropy).aleatoric)
+            return self._average(means[:, 0])
+        aleatoric = self._average(self.items.aleatoric)
         if self.quantity == "aleatoric":
             return aleatoric
         centres = np.column_stack([self._average(column) for column in means.T])
@@ -126,43 +127,54 @@ class Comparison:
         # cost least.
         uniform = np.full((statistics.n_cells, statistics.n_classes), 1 / statistics.n_classes)
         even = Mixtures.from_points(uniform)
-        certificate = certify(statistics, even, confidence=confidence, aligned=self.aligned, k=1)
+        certificate = certify(statistics, even, confidence=confidence, aligned=self.ranked, k=1)
         return certificate.interval(self.quantity, self.entropy)
 
     def noise(self, n_resamples: int, generator: np.random.Generator) -> Array:
         """Estimate each cell again from labels drawn from the predictions, (n_resamples, n_cells).
 
-        Of a cell with more than 200 items as many are drawn from, and the spread around the mean is
-        scaled to all of them.
+        Of a cell with more than 200 items as many are drawn from, or fewer where mixtures of items
+        take much memory, and the spread around the mean is scaled to all of them.
         """
         n_cells = self.statistics.n_cells
-        chosen = _draw_items(self.cells, n_cells, generator)
+        n_items = np.bincount(self.cells, minlength=n_cells)
+        per_cell = self.items.n_drawable // int((n_items > 0).sum())
+        most = min(max(per_cell, FEWEST_DRAWN), MAX_DRAWN)
+        chosen = _draw_items(self.cells, n_items, most, generator)
+        drawable = self.items.choose(chosen)
         step = max(MAX_ROWS // len(chosen), 1)
         results = []
         for start in range(0, n_resamples, step):
             repeats = min(step, n_resamples - start)
-            rows = np.tile(chosen, repeats)
+            places = np.tile(np.arange(len(chosen)), repeats)
+            rows = chosen[places]
             place = self.cells[rows] + n_cells * np.repeat(np.arange(repeats), len(chosen))
-            sample = Sample(self._draw(rows, generator), np.ones(len(rows)))
+            drawn = drawable.draw(places, self.totals[rows], generator)
+            sample = Sample(self._in_order(rows, drawn), np.ones(len(rows)))
             results.append(self.observe(sample, place, repeats * n_cells).reshape(repeats, n_cells))
-        n_items = np.bincount(self.cells, minlength=n_cells)
-        return scale_noise(np.concatenate(results), np.minimum(n_items, MAX_DRAWN), n_items)
+        return scale_noise(np.concatenate(results), np.minimum(n_items, most), n_items)
 
-    def _draw(self, items: Index, generator: np.random.Generator) -> IntArray:
-        """Draw as many labels as some items have from their mixtures, in the order observed."""
-        drawn = self.mixtures[items].draw(self.totals[items], random_state=generator)
-        if self.aligned or not self.ranked:
-            return drawn
-        return np.asarray(align_counts(self.probabilities[items], drawn))
+    def _in_order(self, items: Index, counts: IntArray) -> IntArray:
+        """Return labels of some items in the order observed."""
+        if not self.ranked:
+            return counts
+        return np.asarray(align_counts(self.probabilities[items], counts))
 
 
-def _draw_items(cells: Index, n_cells: int, generator: np.random.Generator) -> Index:
-    """Return up to 200 random items of each cell, cell by cell."""
-    n_items = np.bincount(cells, minlength=n_cells)
+def check_compared(quantity: str, entropy: str) -> None:
+    """Refuse what cannot be compared."""
+    check_choice(quantity, "quantity", QUANTITIES)
+    check_choice(entropy, "entropy", ENTROPIES)
+
+
+def _draw_items(
+    cells: Index, n_items: IntArray, most: int, generator: np.random.Generator
+) -> Index:
+    """Return so many random items of each cell at most, cell by cell."""
     order = generator.permutation(len(cells))
     order = order[np.argsort(cells[order], kind="stable")]
     rank = np.arange(len(cells)) - np.repeat(np.cumsum(n_items) - n_items, n_items)
-    return order[rank < MAX_DRAWN]
+    return order[rank < most]
 
 
 def scale_noise(noise: Array, n_drawn: Any, n_items: Any) -> Array:

@@ -22,7 +22,8 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.partitions import CellLayout
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
 from hocal.plot.inputs import check_some_mixtures, locate_items
-from hocal.plot.observed import Comparison, Quantity, chance_band
+from hocal.plot.observed import Comparison, Quantity, chance_band, check_compared
+from hocal.plot.predicted import PredictedItems
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -125,6 +126,9 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Compare a fitted calibrator with test labels, cell by cell of its partition.
 
+        What is predicted for a cell is the average over its test items, each with a mixture of its
+        own for ``method="items"``.
+
         Parameters
         ----------
         calibrator : SnapshotCalibrator
@@ -150,13 +154,14 @@ class ReliabilityDisplay(Display):
         p, where = locate_items(calibrator, probabilities, cells)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))
+        check_compared(quantity, entropy)
         comparison = Comparison.of(
-            calibrator.cell_mixtures_[where],
+            PredictedItems.of_calibrator(calibrator, probabilities, where, entropy),
             p,
             checked,
             where,
             calibrator.partition_.layout_,
-            aligned=calibrator.method == "deconvolved",
+            aligned=calibrator.method != "empirical",
             quantity=quantity,
             entropy=entropy,
         )
@@ -195,9 +200,10 @@ class ReliabilityDisplay(Display):
         check_same_length(mixtures, checked, ("mixtures", "counts"))
         where = check_cells(mixtures.index if cells is None else cells, len(mixtures))
         n_cells = int(where.max()) + 1
+        check_compared(quantity, entropy)
         layout = CellLayout(np.arange(n_cells), np.zeros(n_cells, dtype=np.intp))
         comparison = Comparison.of(
-            mixtures,
+            PredictedItems.of_mixtures(mixtures, entropy),
             mixtures.mean(),
             checked,
             where,

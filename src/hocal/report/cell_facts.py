@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hocal._base.typing import Array, IntArray, Mask
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.guarantees.certificates import Certificate
+from hocal.report.item_values import ItemValues, ranks_higher
 from hocal.report.schema import Standing
-from hocal.uncertainty.decomposition import Decomposition, decompose
-from hocal.uncertainty.entropy import get_entropy
+from hocal.uncertainty.decomposition import Decomposition
 
 __all__ = ["CellFacts", "Limits"]
 
@@ -36,15 +36,19 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellFacts:
-    """One entry per cell of the partition in every field, empty cells included; nats."""
+    """One entry per cell of the partition in every field, empty cells included; nats.
+
+    Estimates are averages over the items of the report, from their predictions alone: intervals are
+    about what a cell is like before its items get labels. They are 0 in a cell without such items.
+    """
 
     names: tuple[str, ...]  #: which predictions the cell holds, in words
     n_items: IntArray  #: items of the report
     calibration_items: IntArray
     calibration_labels: IntArray
     source: NDArray[np.str_]  #: whose calibration items were used
-    parts: Decomposition  #: estimates
-    disagreement: Array  #: chance that two people give an item different labels
+    parts: Decomposition  #: averages over the items
+    disagreement: Array  #: chance that two people give an item different labels, by the mixture
     aleatoric_share: Array  #: of the aleatoric uncertainty of all items
     epistemic_share: Array
     aleatoric_limits: Limits
@@ -57,10 +61,12 @@ class CellFacts:
         calibrator: SnapshotCalibrator,
         certificate: Certificate,
         classes: Sequence[str],
-        n_items: IntArray,
+        values: ItemValues,
+        cells: Index,
     ) -> CellFacts:
         """Look at every cell of a fitted calibrator once; `certificate` is its own."""
-        parts = _estimates(calibrator, certificate)
+        n_items = np.bincount(cells, minlength=len(certificate))
+        parts = _average_parts(values.alone, cells, n_items)
         return cls(
             names=tuple(calibrator.partition_.cell_names(classes)),
             n_items=n_items,
@@ -73,7 +79,7 @@ class CellFacts:
             epistemic_share=_shares(parts.epistemic, n_items),
             aleatoric_limits=Limits.of(certificate, "aleatoric"),
             epistemic_limits=Limits.of(certificate, "epistemic"),
-            stands_out=_ranks_higher(parts.epistemic, parts.aleatoric, n_items),
+            stands_out=ranks_higher(parts.epistemic, parts.aleatoric, n_items),
         )
 
     def standing(self, cell: int) -> Standing:
@@ -81,33 +87,18 @@ class CellFacts:
         return "epistemic" if self.stands_out[cell] else "aleatoric"
 
 
-def _estimates(calibrator: SnapshotCalibrator, certificate: Certificate) -> Decomposition:
-    """Return the parts of each cell: those of the certificate, unless they are those of a panel."""
-    if calibrator.panel_size is not None:
-        return decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size)
-    return Decomposition(
-        predictive=certificate.estimate("predictive"),
-        aleatoric=certificate.estimate("aleatoric"),
-        epistemic=certificate.estimate("epistemic"),
-        entropy=get_entropy("shannon"),
-        kind="mutual-information",
-    )
+def _average_parts(parts: Decomposition, cells: Index, n_items: IntArray) -> Decomposition:
+    """Return the means over the items of each cell."""
+    means = {name: _average(values, cells, n_items) for name, values in parts.as_dict().items()}
+    return Decomposition(**means, entropy=parts.entropy, kind=parts.kind)
+
+
+def _average(values: Array, cells: Index, n_items: IntArray) -> Array:
+    sums = np.bincount(cells, values, minlength=len(n_items))
+    return np.asarray(sums / np.maximum(n_items, 1))
 
 
 def _shares(values: Array, n_items: IntArray) -> Array:
     """Return what each cell holds of the sum over all items; 0 where there is nothing to share."""
     total = float(values @ n_items)
     return np.asarray(values * n_items / total) if total > 0 else np.zeros(len(values))
-
-
-def _ranks_higher(first: Array, second: Array, n_items: IntArray) -> Mask:
-    """Tell which cells rank higher by the first number than by the second, among all items."""
-    ahead = _share_below(first, n_items) - _share_below(second, n_items)
-    return np.where(ahead == 0, first > second, ahead > 0)
-
-
-def _share_below(values: Array, n_items: IntArray) -> Array:
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(n_items[order]) - n_items[order]
-    first = np.searchsorted(values[order], values)  # equal values share a place
-    return np.asarray(below[first] / n_items.sum())

@@ -71,6 +71,7 @@ def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
     aleatoric = facts.aleatoric_limits
     epistemic = facts.epistemic_limits
     confused = _confusions(study, _rows_of(study, cell), 1)
+    predicted = _measured(measurement and measurement.predicted_disagreement, cell)
     return {
         "cell": cell,
         "name": facts.names[cell],
@@ -92,7 +93,9 @@ def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
         "error": _measured(measurement and measurement.error, cell),
         "noise_floor": _measured(measurement and measurement.noise_floor, cell),
         "p_value": _measured(measurement and measurement.p_value, cell),
-        "predicted_disagreement": number(facts.disagreement[cell]),
+        "predicted_disagreement": number(
+            facts.disagreement[cell] if predicted is None else predicted
+        ),
         "observed_disagreement": _measured(measurement and measurement.disagreement, cell),
         "confusion": confused[0] if confused else None,
     }

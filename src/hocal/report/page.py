@@ -87,4 +87,7 @@ def _without_pictures(summary: Summary) -> Summary:
 def _largest_part(summary: Summary) -> float:
     """Return the value that fills a bar, the same in the whole page."""
     parts = summary["parts"]
-    return max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"], SMALLEST_SCALE)
+    listed = [card["item"] for gallery in summary["galleries"] for card in gallery["cards"]]
+    by_labels = [item["aleatoric"] for item in [*summary["items"], *listed]]
+    largest = max(parts["aleatoric"]["maximum"], parts["epistemic"]["maximum"], SMALLEST_SCALE)
+    return max(largest, *by_labels, 0.0)

@@ -1,4 +1,4 @@
-"""What the uncertainty is made of: its parts, their spread over the items, and the map of cells."""
+"""What the uncertainty is made of: its parts, their spread over items, and the map of cells."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ SMALLEST_TOP = 1e-6  # nats: the end of an axis along which everything is 0
 
 
 def describe_parts(study: Study) -> Parts:
-    """Return the parts of the uncertainty, as means, spreads, staircases and a map."""
+    """Return the parts of the uncertainty, as means, spreads, staircases and a map.
+
+    All but the map are about single items, whose own labels are left out: this is what the model
+    says.
+    """
     used = study.used
-    n_items = study.facts.n_items[used]
-    aleatoric = study.facts.parts.aleatoric[used]
-    epistemic = study.facts.parts.epistemic[used]
-    predictive_spread = _spread(study.facts.parts.predictive[used], n_items)
-    epistemic_spread = _spread(epistemic, n_items)
+    parts = study.values.alone
+    predictive_spread = _spread(parts.predictive)
+    epistemic_spread = _spread(parts.epistemic)
     return {
         "predictive": predictive_spread,
-        "aleatoric": _spread(aleatoric, n_items),
+        "aleatoric": _spread(parts.aleatoric),
         "epistemic": epistemic_spread,
         "epistemic_share": _ratio(epistemic_spread["mean"], predictive_spread["mean"]),
         "maximum": number(math.log(len(study.classes))),
-        "aleatoric_steps": _steps(aleatoric, n_items),
-        "epistemic_steps": _steps(epistemic, n_items),
+        "aleatoric_steps": _steps(parts.aleatoric),
+        "epistemic_steps": _steps(parts.epistemic),
         "map": _map(study, used) if len(used) <= MAX_POINTS else _squares(study, used),
     }
 
@@ -42,10 +44,10 @@ def _ratio(part: float, whole: float) -> float | None:
     return number(part / whole) if whole > 0 else None
 
 
-def _spread(values: Array, n_items: IntArray) -> Distribution:
-    low, median, high = np.quantile(values, [0.1, 0.5, 0.9], weights=n_items, method="inverted_cdf")
+def _spread(values: Array) -> Distribution:
+    low, median, high = np.quantile(values, [0.1, 0.5, 0.9], method="inverted_cdf")
     return {
-        "mean": number(np.average(values, weights=n_items)),
+        "mean": number(values.mean()),
         "low": number(low),
         "median": number(median),
         "high": number(high),
@@ -53,14 +55,13 @@ def _spread(values: Array, n_items: IntArray) -> Distribution:
     }
 
 
-def _steps(values: Array, n_items: IntArray) -> list[Step]:
+def _steps(values: Array) -> list[Step]:
     """Return each value that occurs with the share of items that have at least as much, rising.
 
     Of more values than a drawing can show some are left out; those that stay keep their exact
     share.
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    n_there = np.bincount(place, n_items)
+    distinct, n_there = np.unique(values, return_counts=True)
     n_above = np.cumsum(n_there[::-1])[::-1]
     shares = n_above / n_above[0]
     n_kept = min(len(distinct), MAX_STEPS)

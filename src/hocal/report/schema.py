@@ -17,6 +17,7 @@ __all__ = [
     "Distribution",
     "Gallery",
     "Image",
+    "ItemParts",
     "ItemRow",
     "Leaders",
     "MapPoint",
@@ -75,7 +76,10 @@ class MapPoint(TypedDict):
 
 
 class Parts(TypedDict):
-    """What the uncertainty of the model is made of, in nats; predictive = aleatoric + epistemic."""
+    """What the uncertainty of the model is made of, in nats; predictive = aleatoric + epistemic.
+
+    All numbers but the map are of single items, from their predictions alone.
+    """
 
     predictive: Distribution
     aleatoric: Distribution
@@ -159,7 +163,10 @@ class Confusion(TypedDict):
 
 
 class CellRow(TypedDict):
-    """One cell: items with alike predictions, which share their uncertainty."""
+    """One cell: items with alike predictions; uncertainty is the average over those of the report.
+
+    The intervals are about the average as well.
+    """
 
     cell: int
     name: str
@@ -196,8 +203,16 @@ class Leaders(TypedDict):
     aleatoric: list[CellRow]
 
 
-class ItemRow(TypedDict):
-    """One item, with the uncertainty of its cell."""
+class ItemParts(TypedDict):
+    """The uncertainty of one item."""
+
+    predictive: float
+    aleatoric: float
+    epistemic: float
+
+
+class ItemRow(ItemParts):
+    """One item; its parts are what is left when its held-out labels, if any, are known."""
 
     item: str  #: its name
     row: int  #: its place in the data
@@ -208,9 +223,9 @@ class ItemRow(TypedDict):
     calibrated: list[tuple[str, float]]  #: up to three classes with their calibrated probability
     labels: list[tuple[str, int]] | None  #: up to three classes with their held-out labels
     n_labels: int
-    predictive: float
-    aleatoric: float
-    epistemic: float
+    agreed: bool  #: three people or more labelled it, and all gave the same label
+    alone: ItemParts  #: from its prediction alone, as if it had no labels
+    #: what it ranks higher in: epistemic `alone`, or aleatoric, which is not listed if agreed
     standing: Standing
 
 

@@ -1,10 +1,10 @@
-"""What a summary is computed from: the items in their cells, and the facts about each cell."""
+"""What a summary is computed from: the items, their uncertainty, and the facts about each cell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,21 +16,36 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
 from hocal.guarantees.certificates import Certificate
 from hocal.report.cell_facts import CellFacts
+from hocal.report.item_values import ItemValues
 
-__all__ = ["Study", "number"]
+__all__ = ["Given", "Study", "number"]
+
+
+class Given(NamedTuple):
+    """What a calibrator takes about the items."""
+
+    probabilities: Array  #: (n_items, n_classes) or (n_items, n_members, n_classes)
+    features: Array | None  #: (n_items, n_features)
+    cells: Index | None  #: (n_items,) where they came with the data, as for a PrecomputedPartition
+
+    def of(self, rows: Any) -> dict[str, Any]:
+        """Return what it takes about some of them, by the names of its arguments."""
+        present = {name: array for name, array in self._asdict().items() if array is not None}
+        return {name: array[rows] for name, array in present.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Items with their predictions, labels and cells, and the facts about the cells."""
+    """Items with their predictions, labels, cells and uncertainty, and facts about the cells."""
 
     calibrator: SnapshotCalibrator
     certificate: Certificate
     classes: tuple[str, ...]
-    probabilities: Array  #: (n_items, n_classes)
+    given: Given  #: what the calibrator takes
+    probabilities: Array  #: (n_items, n_classes), the mean of the members
     cells: Index  #: (n_items,) the cell of each item
-    has_own_cells: bool  #: whether the cells came with the data, as for a PrecomputedPartition
     counts: Counts | None  #: held-out labels, rows may be empty
+    values: ItemValues
     facts: CellFacts
 
     @classmethod
@@ -39,36 +54,39 @@ class Study:
         calibrator: Any,
         data: Any,
         counts: Any,
+        features: ArrayLike | None,
         cells: ArrayLike | None,
         classes: Any,
         confidence: float,
     ) -> Study:
-        """Validate what the user gave and look at every cell once."""
+        """Validate what the user gave and look at every item and every cell once."""
         inner, probabilities, known_classes = _predictions(calibrator, data)
         p, where = inner.locate(probabilities, cells=cells)
         labels = _check_labels(counts, p)
         names = _class_names(known_classes if classes is None else classes, p.shape[1])
         certificate = calibrator.certify(confidence)
-        n_items = np.bincount(where, minlength=inner.statistics_.n_cells)
+        given = Given(
+            np.asarray(probabilities, dtype=np.float64),
+            None if features is None else np.asarray(features, dtype=np.float64),
+            None if cells is None else where,
+        )
+        values = ItemValues.of(inner, len(p), given.of, labels)
         return cls(
             calibrator=inner,
             certificate=certificate,
             classes=names,
+            given=given,
             probabilities=p,
             cells=where,
-            has_own_cells=cells is not None,
             counts=labels,
-            facts=CellFacts.of(inner, certificate, names, n_items),
+            values=values,
+            facts=CellFacts.of(inner, certificate, names, values, where),
         )
 
     @property
     def used(self) -> Index:
         """The cells that hold an item of the report."""
         return np.flatnonzero(self.facts.n_items)
-
-    def own_cells(self, rows: Index) -> Index | None:
-        """Return the cells of some items where they came with the data, else None."""
-        return self.cells[rows] if self.has_own_cells else None
 
     def labels(self, rows: Index) -> IntArray:
         """Return the held-out labels of some items, dense; zeros where none were given."""

@@ -28,6 +28,7 @@ def summarise(
     probabilities: Any,
     counts: Any = None,
     *,
+    features: ArrayLike | None = None,
     cells: ArrayLike | None = None,
     classes: Any = None,
     items: Any = None,
@@ -44,19 +45,21 @@ def summarise(
 ) -> Summary:
     """Say what a model's uncertainty is made of, how far to trust the numbers, and where to act.
 
-    Items of one cell share their uncertainty, so work and memory grow with the number of cells;
-    from a million items the summary takes those that stand out. It holds plain values only and can
-    be written as JSON.
+    Every item has an uncertainty of its own; from a million items the summary takes those that
+    stand out. It holds plain values only and can be written as JSON.
 
     Parameters
     ----------
     calibrator : SnapshotCalibrator or HigherOrderCalibratedClassifier
         Fitted.
-    probabilities : array of shape (n_items, n_classes)
+    probabilities : array of shape (n_items, n_classes) or (n_items, n_members, n_classes)
         Predictions for the items of the report; for a classifier the features X of the items.
     counts : array or sparse matrix of shape (n_items, n_classes), optional
         Labels of the same items that were not used to fit. Without them nothing is measured, only
-        certified. Items may have none. At most 20,000 items are measured, drawn at random.
+        certified. Items may have none. At most 10,000 items are measured, drawn at random. What
+        is said about an item takes its labels into account; averages do not.
+    features : array of shape (n_items, n_features), optional
+        What else the calibrator was fitted on.
     cells : array of shape (n_items,), optional
         Goes with a PrecomputedPartition.
     classes : sequence of n_classes names, optional
@@ -106,7 +109,7 @@ def summarise(
     >>> bool(abs(parts["predictive"]["mean"] - whole) < 1e-5)
     True
     """
-    study = Study.of(calibrator, probabilities, counts, cells, classes, confidence)
+    study = Study.of(calibrator, probabilities, counts, features, cells, classes, confidence)
     n_items = len(study.cells)
     generator = check_random_state(random_state)
     names = check_rows(items, "items", n_items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,8 +17,8 @@ from hocal.report.study import Study, number
 
 __all__ = ["Measurement", "measure", "trust"]
 
-# held-out items: distances of that many, a hundred times over, take a few seconds
-MAX_MEASURED = 20_000
+# held-out items: their mixtures, and distances of that many a hundred times over, take seconds
+MAX_MEASURED = 10_000
 # below that the entropy of an item's histogram is too far below that of its distribution
 ENOUGH_LABELS = 10
 
@@ -31,6 +32,7 @@ class Measurement(NamedTuple):
     p_value: Array  #: (n_cells,)
     #: (n_cells,) share of pairs of labels that differ, NaN without items with two labels
     disagreement: Array
+    predicted_disagreement: Array  #: (n_cells,) the same as predicted for these items
 
 
 class _HeldOut(NamedTuple):
@@ -49,13 +51,13 @@ def measure(study: Study, k: int | None, generator: np.random.Generator) -> Meas
     if held_out is None:
         return None
     found = study.calibrator.calibration_error(
-        study.probabilities[held_out.rows],
-        held_out.counts,
+        **study.given.of(held_out.rows),
+        counts=held_out.counts,
         k=held_out.k,
-        cells=study.own_cells(held_out.rows),
         random_state=generator,
     )
     observed, n_pairs = _disagreement(held_out, len(study.facts.n_items))
+    predicted = _predicted_disagreement(study, held_out)
     overall: Calibration = {
         "n_items": len(held_out.rows),
         "n_available": held_out.n_available,
@@ -65,13 +67,18 @@ def measure(study: Study, k: int | None, generator: np.random.Generator) -> Meas
         "noise_floor": number(found.noise_floor),
         "excess": number(found.debiased),
         "p_value": number(found.p_value),
-        "predicted_disagreement": _average(study.facts.disagreement, n_pairs),
+        "predicted_disagreement": _average(predicted, n_pairs),
         "observed_disagreement": _average(observed, n_pairs),
         "aleatoric_error": _aleatoric_error(study, held_out),
         "median_labels": float(np.median(held_out.counts.sum(axis=1))),
     }
     return Measurement(
-        overall, found.per_cell, found.noise_floor_per_cell, found.p_value_per_cell, observed
+        overall,
+        found.per_cell,
+        found.noise_floor_per_cell,
+        found.p_value_per_cell,
+        observed,
+        predicted,
     )
 
 
@@ -161,6 +168,20 @@ def _disagreement(held_out: _HeldOut, n_cells: int) -> tuple[Array, IntArray]:
         return np.bincount(cells, differ, minlength=n_cells) / n_items, n_items
 
 
+def _predicted_disagreement(study: Study, held_out: _HeldOut) -> Array:
+    """Return what is predicted for the items of each cell that have two labels, NaN without any."""
+    twice = held_out.counts.sum(axis=1) >= 2
+    rows = held_out.rows[twice]
+    n_cells = len(study.facts.n_items)
+    if not len(rows):
+        return np.full(n_cells, np.nan)
+    plain = copy(study.calibrator).set_params(panel_size=None)  # two people are no panel
+    values = plain.decompose(**study.given.of(rows), entropy="brier").aleatoric
+    n_items = np.bincount(study.cells[rows], minlength=n_cells)
+    with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
+        return np.bincount(study.cells[rows], values, minlength=n_cells) / n_items
+
+
 def _average(values: Array, n_items: IntArray) -> float | None:
     with_items = n_items > 0
     if not with_items.any():
@@ -172,12 +193,12 @@ def _aleatoric_error(study: Study, held_out: _HeldOut) -> float | None:
     """Return the error of aleatoric uncertainty; None where histograms hold too few labels."""
     if np.median(held_out.counts.sum(axis=1)) < ENOUGH_LABELS:
         return None
-    parts = study.facts.parts
+    parts = study.values.alone
     of_items = replace(
         parts,
-        predictive=parts.predictive[held_out.cells],
-        aleatoric=parts.aleatoric[held_out.cells],
-        epistemic=parts.epistemic[held_out.cells],
+        predictive=parts.predictive[held_out.rows],
+        aleatoric=parts.aleatoric[held_out.rows],
+        epistemic=parts.epistemic[held_out.rows],
     )
     return number(aleatoric_error(of_items, held_out.counts, cells=held_out.cells))
 

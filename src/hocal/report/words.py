@@ -9,6 +9,7 @@ from hocal.report.schema import (
     Calibration,
     CellRow,
     Confusion,
+    ItemRow,
     Planning,
     Summary,
     Trust,
@@ -19,6 +20,7 @@ __all__ = [
     "Finding",
     "about_confusions",
     "about_data",
+    "about_labels",
     "about_parts",
     "about_planning",
     "about_trust",
@@ -85,6 +87,14 @@ def counted(value: int, noun: str) -> str:
 def list_labels(pairs: list[Any] | None) -> str:
     """Return classes with their labels, such as "cat (31), dog (19)"."""
     return ", ".join(f"{name} ({n})" for name, n in pairs or [])
+
+
+def about_labels(item: ItemRow) -> str:
+    """Say what people said of an item: "10 of 10 people agree: dog", or each class's labels."""
+    if item["agreed"] and item["labels"]:
+        n_labels = whole(item["n_labels"])
+        return f"{n_labels} of {n_labels} people agree: {item['labels'][0][0]}"
+    return list_labels(item["labels"])
 
 
 def about_data(summary: Summary) -> str:
