@@ -90,7 +90,10 @@ def methods(world: World) -> dict[str, tuple[Callable[[], Any], dict[str, Callab
             lambda: hocal.SnapshotCalibrator(method="empirical").fit(p, counts),
             hocal_predictions,
         ),
-        "hocal_deconvolved": (lambda: hocal.SnapshotCalibrator().fit(p, counts), hocal_predictions),
+        "hocal_cells": (
+            lambda: hocal.SnapshotCalibrator(method="cells").fit(p, counts),
+            hocal_predictions,
+        ),
         "netcal": (
             lambda: HistogramBinning(N_BINS).fit(p, labels),
             {"predict_proba": lambda model: model.transform(p)},

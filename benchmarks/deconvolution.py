@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import hocal
-from hocal.calibration import deconvolution
-from hocal.calibration.pool import fit_pool
+from hocal.calibration.by_cell import deconvolution
+from hocal.calibration.by_cell.pool import fit_pool
 from hocal.cells.statistics import align_counts
 from hocal.datasets import (
     load_chaosnli,

@@ -307,7 +307,7 @@ def deconvolution_fit() -> str:
 
 CALIBRATORS = (
     "hocal_empirical",
-    "hocal_deconvolved",
+    "hocal_cells",
     "netcal",
     "sklearn_isotonic",
     "sklearn_sigmoid",
@@ -328,7 +328,7 @@ def calibration() -> str:
             times = [row["seconds"].get(name, {}).get(job) for name in CALIBRATORS]
             rows.append([*data, job, *map(duration, times)])
             data = ["", "", ""]
-    names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
+    names = ["hocal, empirical", "hocal, cells", "netcal", "isotonic", "sigmoid"]
     return table(["items", "classes", "labels per item", "job", *names], rows)
 
 
@@ -344,7 +344,7 @@ def calibration_memory() -> str:
         ]
         for row in [*result["rows"], *result["many_classes"]]
     ]
-    names = ["hocal, empirical", "hocal, deconvolved", "netcal", "isotonic", "sigmoid"]
+    names = ["hocal, empirical", "hocal, cells", "netcal", "isotonic", "sigmoid"]
     return table(["items", "classes", "input", *names], rows)
 
 
@@ -495,10 +495,9 @@ def _compare_fits() -> list[list[str]]:
 
     def against(peer: str) -> str:
         faster = (
-            figure(seconds[peer] / seconds[f"hocal_{method}"])
-            for method in ("empirical", "deconvolved")
+            figure(seconds[peer] / seconds[f"hocal_{method}"]) for method in ("empirical", "cells")
         )
-        return "{} times as fast (empirical), {} times (deconvolved)".format(*faster)
+        return "{} times as fast (empirical), {} times (cells)".format(*faster)
 
     return [
         [

@@ -41,7 +41,7 @@ def planned(data: Annotated, method: Any) -> dict[str, Any]:
     fit, _, generator = halves(len(data.counts), 0)
     pilot = fit[: len(fit) // 5]
     counts = draw_snapshots(data.counts[pilot], PILOT_LABELS, replace=True, random_state=generator)
-    world = hocal.SnapshotCalibrator().fit(data.probabilities[pilot], counts)
+    world = hocal.SnapshotCalibrator(method="cells").fit(data.probabilities[pilot], counts)
     budget = 2 * len(fit)
     options = {"n_simulations": N_SIMULATIONS, "random_state": 0}
     plan = hocal.plan_budget(world, budget, k=LABELS, method=method, **options)

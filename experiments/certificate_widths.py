@@ -50,7 +50,7 @@ def paper_width(n_items: int, k: int, n_classes: int, entropy: str) -> float:
 
 def resample(data: Annotated, k: int, seed: int) -> dict[str, Any]:
     """Certify one calibration half; return mean widths and the number of misses."""
-    calibrator, _ = calibrate(*data, k, "deconvolved", seed)
+    calibrator, _ = calibrate(*data, k, "cells", seed)
     certificate = calibrator.certify(CONFIDENCE)
     n_items = calibrator.statistics_.n_items
     large = n_items >= FEWEST

@@ -1,6 +1,6 @@
 """Reproduce the paper's CIFAR-10H table: error of aleatoric uncertainty by method and labels.
 
-    HOCAL_DATA=... python experiments/cifar10h_table.py [--resamplings 50]
+    HOCAL_DATA=... python experiments/cifar10h_table.py [--resamplings 50] [--jobs 1]
 
 Ten slices for each top label, half of the items calibrate, half test, k labels per item drawn with
 replacement. The error is the distance between predicted and observed mean entropy of a cell,
@@ -11,7 +11,6 @@ on the same test halves: their cells are those of their own mean. The networks o
 core.
 """
 
-import argparse
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,10 +25,13 @@ from protocol import (
     digits,
     draw,
     halves,
+    in_parallel,
+    options,
     row,
     store,
     summarise,
 )
+from real_data import cifar10h
 
 import hocal
 from hocal.datasets import load_cifar10_softmax, load_cifar10h
@@ -93,6 +95,11 @@ def resample(probabilities: Array, counts: Counts, seed: int) -> dict[str, Any]:
         method: {str(k): post_hoc(probabilities, counts, k, method, seed) for k in LABELS}
         for method in METHODS
     }
+
+
+def resample_network(name: str, seed: int) -> dict[str, Any]:
+    """Return the same for a network by its name."""
+    return resample(*cifar10h(name), seed)
 
 
 def resample_baseline(mixtures: hocal.Mixtures, counts: Counts, seed: int) -> dict[str, float]:
@@ -170,29 +177,23 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> None:
     """Compute, store, draw and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--resamplings", type=int, default=50)
-    options = parser.parse_args()
+    chosen = options(__doc__, resamplings=50).parse_args()
+    seeds = range(chosen.resamplings)
     counts = load_cifar10h().counts
     unlabelled = {name: make() for name, make in baselines().items()}
     softmax = {name: load_cifar10_softmax(name).probabilities for name in NETWORKS}
-    runs = {
-        name: [resample(p, counts, seed) for seed in range(options.resamplings)]
-        for name, p in softmax.items()
-    }
+    tasks = [(name, seed) for name in NETWORKS for seed in seeds]
+    every = iter(in_parallel(resample_network, tasks, chosen.jobs))
+    runs = {name: [next(every) for _ in seeds] for name in NETWORKS}
     result = {
-        "resamplings": options.resamplings,
+        "resamplings": len(seeds),
         "unit": "nats",
         "mean entropy": digits(
             hocal.decompose(hocal.Mixtures.from_snapshots(counts)).aleatoric.mean()
         ),
         "post-hoc": {name: summarise(each) for name, each in runs.items()},
         "without labels": {
-            name: summarise(
-                [resample_baseline(mixtures, counts, seed) for seed in range(options.resamplings)]
-            )
+            name: summarise([resample_baseline(mixtures, counts, seed) for seed in seeds])
             for name, mixtures in unlabelled.items()
         },
         "accuracy": {name: accuracy(p, counts) for name, p in softmax.items()}

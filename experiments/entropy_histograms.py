@@ -26,7 +26,7 @@ FEW = 5
 def displays(data: Annotated) -> dict[str, EntropyDistributionDisplay]:
     """Return the paper's comparison and ours, for the same cells."""
     p, counts, rows, shown = *data, {}, 3
-    for method, k in (("empirical", SNAPSHOT), ("deconvolved", FEW)):
+    for method, k in (("empirical", SNAPSHOT), ("cells", FEW)):
         calibrator, test = calibrate(p, counts, k, method, SEED)
         shares = counts[test] / counts[test].sum(axis=1, keepdims=True)
         display = EntropyDistributionDisplay.from_estimator(

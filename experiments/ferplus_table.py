@@ -65,7 +65,7 @@ def post_hoc(base: Array, votes: Counts, k: int, method: Any, replace: bool, see
     """Return the aleatoric error after calibrating the base network with k votes per item."""
     fit, test, generator = halves(len(votes), seed)
     counts = draw_snapshots(votes[fit], k, replace=replace, random_state=generator)
-    panel_size = PANEL if method == "deconvolved" and not replace else None
+    panel_size = PANEL if method == "cells" and not replace else None
     calibrator = hocal.SnapshotCalibrator(method=method, panel_size=panel_size).fit(
         base[fit], counts
     )

@@ -1,25 +1,26 @@
 """How many labels per item buy how much accuracy: the paper's method against hocal's.
 
-    HOCAL_DATA=... python experiments/label_efficiency.py [--resamplings 50]
+    HOCAL_DATA=... python experiments/label_efficiency.py [--resamplings 50] [--jobs 1]
 
 Half of the items calibrate, half test. Each calibration item gets k labels drawn with replacement
 from its histogram. The error is the item-averaged distance between predicted and observed aleatoric
-uncertainty, in nats. The floor is the paper's method with all labels of the calibration half.
+uncertainty of the same cells, in nats. The floor is the paper's method with all labels of the
+calibration half.
 Labels needed are those with which the paper's method is as good as hocal's with few, on the line
-between the k that were tried (both axes logarithmic). Half a minute on one core.
+between the k that were tried (both axes logarithmic). A quarter of an hour on one core.
 """
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from protocol import METHODS, calibrate, draw, halves, row, store, summarise
+from protocol import calibrate, draw, halves, in_parallel, options, row, store, summarise
 from real_data import Annotated, chaosnli, cifar10h, ferplus
 
 import hocal
-from hocal.calibration.empirical import borrow
+from hocal.calibration.by_cell.empirical import borrow
 from hocal.plot import LabelCurveDisplay
 
 DATA: dict[str, Callable[[], Annotated]] = {
@@ -27,7 +28,11 @@ DATA: dict[str, Callable[[], Annotated]] = {
     "ChaosNLI-S, roberta-base_0": chaosnli,
     "FER+ test, residual network": ferplus,
 }
-LABELS = {"empirical": (2, 3, 5, 10, 20, 50, 100, 200), "deconvolved": (2, 3, 5, 10)}
+FEW = (2, 3, 5, 10)
+LABELS = {"empirical": (*FEW, 20, 50, 100, 200), "cells": FEW, "items": FEW}
+METHODS = tuple(LABELS)
+OURS = ("cells", "items")
+NEEDED = "labels the empirical method needs instead"
 
 
 def aleatoric_error(data: Annotated, k: int, method: str, seed: int) -> float:
@@ -55,7 +60,7 @@ def floor(data: Annotated, seed: int) -> float:
 
 
 def resample(data: Annotated, seed: int) -> dict[str, Any]:
-    """Return the errors of both methods on one pair of halves, by labels, and their floor."""
+    """Return the errors of all methods on one pair of halves, by labels, and their floor."""
     errors = {
         method: {str(k): aleatoric_error(data, k, method, seed) for k in LABELS[method]}
         for method in METHODS
@@ -63,48 +68,53 @@ def resample(data: Annotated, seed: int) -> dict[str, Any]:
     return {"floor": floor(data, seed), **errors}
 
 
-def labels_needed(summary: dict[str, Any]) -> dict[str, str]:
-    """Return how many labels the paper's method needs to be as good as hocal's with few."""
+def resample_named(name: str, seed: int) -> dict[str, Any]:
+    """Return the same for a data set by its name."""
+    return resample(DATA[name](), seed)
+
+
+def labels_needed(summary: dict[str, Any], method: str) -> dict[str, str]:
+    """Return how many labels the paper's method needs to be as good as ours with few."""
     means = [summary["empirical"][str(k)]["mean"] for k in LABELS["empirical"]]
+    rising = np.log(means[::-1])
+    tried = np.log(LABELS["empirical"][::-1])
     needed = {}
-    for k, cell in summary["deconvolved"].items():
-        rising = np.log(means[::-1])
-        same = np.exp(np.interp(np.log(cell["mean"]), rising, np.log(LABELS["empirical"][::-1])))
-        needed[k] = (
-            f"{same:.0f}" if cell["mean"] >= min(means) else f"over {LABELS['empirical'][-1]}"
-        )
+    for k, cell in summary[method].items():
+        same = np.exp(np.interp(np.log(cell["mean"]), rising, tried))
+        reached = cell["mean"] >= min(means)
+        needed[k] = f"{same:.0f}" if reached else f"over {LABELS['empirical'][-1]}"
     return needed
+
+
+def panel(ax: Axes, name: str, runs: list[dict[str, Any]], summary: dict[str, Any]) -> None:
+    """Draw the errors of a data set."""
+    errors = {
+        method: {k: [run[method][str(k)] for run in runs] for k in LABELS[method]}
+        for method in METHODS
+    }
+    curve = LabelCurveDisplay.from_errors(errors, floor=summary["floor"]["mean"])
+    curve.plot(ax=ax, title=name)
 
 
 def main() -> None:
     """Store, draw and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--resamplings", type=int, default=50)
-    n_resamplings = parser.parse_args().resamplings
+    chosen = options(__doc__, resamplings=50).parse_args()
+    seeds = range(chosen.resamplings)
+    tasks = [(name, seed) for name in DATA for seed in seeds]
+    every = iter(in_parallel(resample_named, tasks, chosen.jobs))
     figure = Figure(figsize=(15, 4.5), layout="constrained")
     results = {}
-    for ax, (name, load) in zip(figure.subplots(1, 3), DATA.items(), strict=True):
-        data = load()
-        runs = [resample(data, seed) for seed in range(n_resamplings)]
-        results[name] = summarise(runs)
-        results[name]["labels the empirical method needs instead"] = labels_needed(results[name])
-        errors = {
-            method: {k: [run[method][str(k)] for run in runs] for k in LABELS[method]}
-            for method in METHODS
-        }
-        LabelCurveDisplay.from_errors(errors, floor=results[name]["floor"]["mean"]).plot(
-            ax=ax, title=name
-        )
-        print(f"{name}, floor {row([results[name]['floor']], '.4f')}")
+    for ax, name in zip(figure.subplots(1, len(DATA)), DATA, strict=True):
+        runs = [next(every) for _ in seeds]
+        summary = summarise(runs)
+        summary[NEEDED] = {method: labels_needed(summary, method) for method in OURS}
+        results[name] = summary
+        panel(ax, name, runs, summary)
+        print(f"{name}, floor {row([summary['floor']], '.4f')}")
         for method in METHODS:
-            print(
-                f"  {method:12} k = {LABELS[method]}: {row(results[name][method].values())}",
-                flush=True,
-            )
-        print("  labels needed instead:", labels_needed(results[name]))
-    store("label_efficiency", {"resamplings": n_resamplings, "unit": "nats", "data": results})
+            print(f"  {method:12} k = {LABELS[method]}: {row(summary[method].values())}")
+        print("  labels needed instead:", summary[NEEDED])
+    store("label_efficiency", {"resamplings": len(seeds), "unit": "nats", "data": results})
     draw("label_efficiency", figure)
 
 

@@ -1,20 +1,23 @@
 """What the experiments share: halves of the items, figures over resamplings, result files."""
 
+import argparse
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 import hocal
 from hocal.uncertainty.snapshots import draw_snapshots
 
 RESULTS = Path(__file__).parent / "results"
 FIGURES = Path(__file__).parent / "figures"
-METHODS = ("empirical", "deconvolved")  # the paper's and hocal's
+METHODS = ("empirical", "cells")  # the paper's, and hocal's of the same form: a mixture per cell
 
 warnings.filterwarnings(
     "ignore", message="No item has two labels"
@@ -38,6 +41,41 @@ def calibrate(
     snapshots = draw_snapshots(counts[fit], k, replace=True, random_state=generator)
     calibrator = hocal.SnapshotCalibrator(method=method)  # type: ignore[arg-type]
     return calibrator.fit(probabilities[fit], snapshots), test
+
+
+def draw_at_most(
+    counts: NDArray[np.int64], k: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw k of each item's labels without replacement; all of them where there are fewer."""
+    left = counts.copy()
+    drawn = np.zeros_like(counts)
+    for _ in range(k):
+        totals = left.sum(axis=1)
+        place = generator.integers(np.maximum(totals, 1))  # of the next label among those left
+        label = (left.cumsum(axis=1) <= place[:, None]).sum(axis=1)
+        items = np.flatnonzero(totals)
+        left[items, label[items]] -= 1
+        drawn[items, label[items]] += 1
+    return drawn
+
+
+def in_parallel(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], jobs: int) -> Any:
+    """Return what a function gives for each task, in order, on so many cores; one thread each."""
+    if jobs == 1:
+        with threadpool_limits(1):
+            return [function(*task) for task in tasks]
+    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+        return Parallel(batch_size=1)(delayed(function)(*task) for task in tasks)
+
+
+def options(description: str | None, *, resamplings: int) -> argparse.ArgumentParser:
+    """Return a parser of the options that most scripts have."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--resamplings", type=int, default=resamplings)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, one core each")
+    return parser
 
 
 def accuracy(probabilities: NDArray[np.float64], counts: NDArray[np.int64]) -> float:

@@ -15,7 +15,8 @@ from protocol import METHODS, RESULTS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-NAMES = {"empirical": "empirical (the paper's)", "deconvolved": "deconvolved"}
+NAMES = {"empirical": "empirical (the paper's)", "cells": "cells", "items": "items"}
+DEFAULT = "items"  # what hocal does unless told otherwise
 
 
 def stored(name: str) -> Any:
@@ -24,8 +25,8 @@ def stored(name: str) -> Any:
 
 
 def number(value: float, places: int = 3) -> str:
-    """Return .123 for 0.123."""
-    return f"{value:.{places}f}".removeprefix("0")
+    """Return .123 for 0.123 and -.123 for -0.123."""
+    return f"{value:.{places}f}".removeprefix("0").replace("-0.", "-.")
 
 
 def spread(cell: dict[str, float], places: int = 3) -> str:
@@ -57,10 +58,10 @@ def claims() -> str:
     by_chance = number(epsilon["noise_floor"]["max"]["mean"])
     floor = f"{spread(epsilon['calibrated']['max'])}; by chance {by_chance}"
     xray = stored("xray")
-    kinds = stored("galleries")["kinds"]["first and second choice"].values()
+    shown = stored("galleries")["ways"][DEFAULT]
+    kinds = [shown[kind] for kind in ("most epistemic", "most aleatoric")]
     known = [
-        number(xray[world]["deconvolved, k = 2"]["aleatoric"], 2)
-        for world in ("ambiguous", "clear")
+        number(xray[world]["cells, k = 2"]["aleatoric"], 2) for world in ("ambiguous", "clear")
     ]
     people = " against ".join(number(found["entropy of the labels"]["mean"]) for found in kinds)
     epinet = cifar["without labels"]["epinet"]
@@ -243,13 +244,17 @@ def entropy_histograms() -> str:
 
 def galleries() -> str:
     """Return what people make of both kinds of images."""
-    rows = [
-        [cells, kind, *(spread(found[key]) for key in ("entropy of the labels", "accuracy"))]
-        for cells, kinds in stored("galleries")["kinds"].items()
-        for kind, found in kinds.items()
-    ]
+    rows = []
+    for method, found in stored("galleries")["ways"].items():
+        for kind in ("most epistemic", "most aleatoric"):
+            people, right = (
+                spread(found[kind][key]) for key in ("entropy of the labels", "accuracy")
+            )
+            rows.append([method, kind, people, right])
+        rows.append([method, "difference", spread(found["difference"]), ""])
     return table(
-        ["cells", "images", "entropy of people's labels, nats", "accuracy of the network"], rows
+        ["known from", "images", "entropy of people's labels, nats", "accuracy of the network"],
+        rows,
     )
 
 
@@ -278,19 +283,12 @@ def label_efficiency() -> str:
     """Return errors by labels, and how many labels the paper's method needs instead."""
     rows = []
     for name, found in stored("label_efficiency")["data"].items():
-        few = list(found["deconvolved"])
-        floor = number(found["floor"]["mean"])
-        needed = found["labels the empirical method needs instead"]
-        rows.append(
-            [
-                name,
-                NAMES["empirical"],
-                *(number(found["empirical"][k]["mean"]) for k in few),
-                floor,
-            ]
-        )
-        rows.append(["", "deconvolved", *(spread(found["deconvolved"][k]) for k in few), ""])
-        rows.append(["", "labels the paper's method needs instead", *(needed[k] for k in few), ""])
+        few = list(found["cells"])
+        paper = [number(found["empirical"][k]["mean"]) for k in few]
+        rows.append([name, NAMES["empirical"], *paper, number(found["floor"]["mean"])])
+        for method, needed in found["labels the empirical method needs instead"].items():
+            rows.append(["", method, *(spread(found[method][k]) for k in few), ""])
+            rows.append(["", "labels the paper's method needs for it", *needed.values(), ""])
     return table(["data, model", "nats", *(f"k = {k}" for k in few), "floor"], rows)
 
 
@@ -307,6 +305,19 @@ def certificate_widths() -> str:
         name.replace("shannon", "Shannon").replace("brier", "Brier") for name in found["width"]
     ]
     return table(["k", *heads, "the paper's, aleatoric (Shannon / Brier)", "misses"], rows)
+
+
+def ranking() -> str:
+    """Return the share of pairs of networks whose log losses are told apart."""
+    result = stored("ranking")
+    rows = []
+    for k, sizes in result["by labels per item"].items():
+        for n_items, found in sizes.items():
+            shares = [f"{each['decided']:.0%}" for each in found.values()]
+            wrong = [f"{each['wrong']}" for each in found.values()]
+            rows.append([int(n_items) * int(k), n_items, k, *shares, " / ".join(wrong)])
+    methods = list(found)
+    return table(["labels", "images", "labels per image", *methods, "wrong decisions"], rows)
 
 
 def set_coverage() -> str:
@@ -355,6 +366,123 @@ def head_convergence() -> str:
     return table(["head", "", *(f"{int(n):,} items" for n in result["MixtureHead"])], rows)
 
 
+def items() -> str:
+    """Return the resolution of both methods by row, and what was asked."""
+    result = stored("items")
+    rows = []
+    for title, found in result["rows"].items():
+        row = [title]
+        for kind in ("alone", "own"):
+            cells, own = (
+                number(found[method][kind]["resolution"]["mean"]) for method in ("cells", "items")
+            )
+            missed = "" if found["reached"][kind] else " (missed)"
+            row += [cells, f"**{own}**{missed}", number(found["asked"][kind])]
+        rows.append(row)
+    means = result["mean"]
+    row = ["mean"]
+    for kind in ("alone", "own"):
+        cells, own = (number(means[method][kind]) for method in ("cells", "items"))
+        row += [cells, f"**{own}**", number(means["asked"][kind])]
+    heads = [
+        f"{method}{own}"
+        for own in ("", ", own labels")
+        for method in ("cells", "items", "asked at least")
+    ]
+    return table(["resolution", *heads], [*rows, row])
+
+
+def items_scores() -> str:
+    """Return the other scores of both methods by row."""
+    rows = []
+    for title, found in stored("items")["rows"].items():
+        row = [title]
+        shown = (("alone", "snapshot score"), ("own", "snapshot score"), ("alone", "log loss"))
+        for kind, key in shown:
+            row += [number(found[method][kind][key]["mean"]) for method in ("cells", "items")]
+        gap = found["items"]["alone"]["predictive less log loss"]["mean"]
+        rows.append([*row, signed(gap)])
+    heads = [
+        "snapshot score, cells",
+        "items",
+        "cells, own labels",
+        "items, own labels",
+        "log loss, cells",
+        "items",
+        "predictive less log loss, items",
+    ]
+    return table(["nats per label", *heads], rows)
+
+
+def signed(value: float, places: int = 3) -> str:
+    """Return +.123 for 0.123."""
+    return ("-" if value < 0 else "+") + number(abs(value), places)
+
+
+def item_methods() -> str:
+    """Return resolution, snapshot score and log loss of every method on every data set."""
+    result = stored("item_methods")["data"]
+    keys = ("resolution", "snapshot score", "log loss")
+    methods = list(dict.fromkeys(name for data in result.values() for name in data["methods"]))
+    rows = []
+    for method in methods:
+        row = [method]
+        for data in result.values():
+            found = data["methods"].get(method, {})
+            row.append(
+                " / ".join(number(found[key]["mean"]) if key in found else "-" for key in keys)
+                if found
+                else ""
+            )
+        rows.append(row)
+    heads = [f"{name}, k = {data['k']}" for name, data in result.items()]
+    return table(["resolution / snapshot score / log loss", *heads], rows)
+
+
+def first_order() -> str:
+    """Return the log loss of the mean beside that of its rivals."""
+    rows = []
+    for name, found in stored("first_order")["sets"].items():
+        losses = {key: number(cell["mean"]) for key, cell in found["log loss"].items()}
+        losses["items"] = f"**{losses['items']}**"
+        gap = found["predictive less log loss"]["items"]["mean"]
+        claims = [
+            f"{100 * found['excess']:+.1f}%" + ("" if found["within 1%"] else " (missed)"),
+            signed(gap) + ("" if found["within .03"] else " (missed)"),
+        ]
+        rows.append([name, *losses.values(), *claims])
+    heads = [*losses, "items against the best rival", "predictive less log loss"]
+    return table(["log loss, nats", *heads], rows)
+
+
+def worlds_bias() -> str:
+    """Return the biases in worlds of known truth."""
+    result = stored("worlds")
+    rows = []
+    for world, found in result["bias"].items():
+        for method in ("cells", "items"):
+            row = [world if method == "cells" else "", method]
+            for k, cells in found[method].items():
+                biases = " / ".join(signed(cell["mean"], 2) for cell in cells.values())
+                missed = method == "items" and not found["reached"][k]
+                row.append(biases + (" (missed)" if missed else ""))
+            rows.append(row)
+    heads = [f"k = {k} (asked: {number(least, 2)})" for k, least in result["asked"]["bias"].items()]
+    return table(["bias: aleatoric / epistemic / predictive, nats", "method", *heads], rows)
+
+
+def worlds_errors() -> str:
+    """Return how the error of cell averages falls with the items."""
+    rows = []
+    for world, found in stored("worlds")["error of cell averages"].items():
+        for method in ("cells", "items"):
+            errors = [number(cell["mean"], 4) for cell in found[method].values()]
+            slope = signed(found["slope"][method], 2)
+            rows.append([world if method == "cells" else "", method, *errors, slope])
+    sizes = (f"{int(size):,} items" for size in found["items"])
+    return table(["error of cell averages, nats", "method", *sizes, "slope"], rows)
+
+
 # Of the repository's README and of the documentation
 
 PANELS = {
@@ -371,7 +499,7 @@ def accuracy_per_label() -> str:
     rows = []
     for name, found in result["data"].items():
         paper = [number(found["empirical"][k]["mean"]) for k in labels]
-        ours = [f"**{number(found['deconvolved'][k]['mean'])}**" for k in labels]
+        ours = [f"**{number(found[DEFAULT][k]['mean'])}**" for k in labels]
         rows.append([PANELS[name], "the paper's", *paper, number(found["floor"]["mean"])])
         rows.append(["", "hocal", *ours, ""])
     words = (
@@ -386,7 +514,7 @@ def accuracy_per_label() -> str:
 def labels_saved() -> str:
     """Return what two labels are worth, and how wide certified intervals are, in words."""
     needed = [
-        int(found["labels the empirical method needs instead"]["2"])
+        int(found["labels the empirical method needs instead"][DEFAULT]["2"].split()[-1])
         for found in stored("label_efficiency")["data"].values()
     ]
     widths = stored("certificate_widths")["by labels"]
@@ -408,7 +536,7 @@ def ensemble_claim() -> str:
     misses = [
         result["without labels"]["eight seeds"]["items"]["mean"],
         result["mean entropy"],
-        result["post-hoc"]["resnet18"]["deconvolved"]["2"]["items"]["mean"],
+        result["post-hoc"]["resnet18"]["cells"]["2"]["items"]["mean"],
     ]
     ensemble, none, two = (number(error, 2) for error in misses)
     return (
@@ -434,8 +562,15 @@ TABLES: tuple[Maker, ...] = (
     ferplus_post_hoc,
     binary_regression_epsilon,
     binary_regression_errors,
+    items,
+    items_scores,
+    item_methods,
+    first_order,
+    worlds_bias,
+    worlds_errors,
     label_efficiency,
     certificate_widths,
+    ranking,
     set_coverage,
     budget_split,
     head_convergence,

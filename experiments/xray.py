@@ -21,7 +21,7 @@ SCENARIOS = ("ambiguous", "clear")
 LABELS = (1, 2)
 ONE_CELL = hocal.UniformPartition(n_bins=1)
 PREDICTORS = {"empirical, k = 1": ("empirical", 1), "empirical, k = 2": ("empirical", 2)} | {
-    "deconvolved, k = 2": ("deconvolved", 2)
+    "cells, k = 2": ("cells", 2)
 }
 
 
@@ -52,7 +52,7 @@ def resample() -> tuple[dict[str, Any], dict[str, dict[str, hocal.Mixtures]]]:
         }
         mixtures[scenario] = {"Bayes mixture": world.mixtures[:1]} | predicted
         result[scenario] = {name: uncertainty(each) for name, each in mixtures[scenario].items()}
-        lower, upper = fitted["deconvolved, k = 2"].certify(0.95).interval("aleatoric", "brier")
+        lower, upper = fitted["cells, k = 2"].certify(0.95).interval("aleatoric", "brier")
         result[scenario]["95% interval of the aleatoric Brier entropy, k = 2"] = [
             digits(lower[0]),
             digits(upper[0]),
