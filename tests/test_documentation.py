@@ -210,6 +210,22 @@ def test_page_of_public_names_lists_them_all() -> None:
     assert re.findall(r"^\| \[`hocal\.(\w+)`\]", page, flags=re.MULTILINE) == hocal.__all__
 
 
+@pytest.mark.parametrize("name", hocal.__all__)
+def test_page_of_public_names_says_what_the_docstring_says(name: str) -> None:
+    page = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| [`hocal.{name}`]"))
+    summary = (getattr(hocal, name).__doc__ or "").strip().partition("\n")[0]
+
+    assert row.endswith("| " + summary.replace("|", "\\|") + " |")
+
+
+def test_no_page_names_a_method_that_does_not_exist() -> None:
+    text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    named = set(re.findall(r'method="([\w-]+)"', text))
+
+    assert named <= {"items", "cells", "empirical", "paper", "tightest"}
+
+
 def test_design_page_has_a_place_for_every_room() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     modules = {
