@@ -48,7 +48,7 @@ from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Custom, Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, predict_set
-from hocal.uncertainty.snapshots import compress
+from hocal.uncertainty.snapshots import distinct_rows
 
 __all__ = ["Located", "SeenItems", "SnapshotCalibrator", "fitted_html"]
 
@@ -669,7 +669,7 @@ def _partition_for(statistics: CellStatistics, partition: Partition) -> Partitio
 
 def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
     """Map mixtures over ranks to mixtures over classes, once per pair of mixture and ranking."""
-    packed = compress(np.column_stack([mixtures.index, ranking]))
+    packed = distinct_rows(np.column_stack([mixtures.index, ranking]))
     pairs = np.asarray(packed.unique)
     row, atom, offsets = mixtures.pairs(pairs[:, 0])
     if len(row) * mixtures.n_classes > MAX_NUMBERS:

@@ -27,7 +27,7 @@ from hocal.uncertainty.decomposition import Decomposition
 from hocal.uncertainty.distance import wasserstein
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 from hocal.uncertainty.sets import PredictionSets
-from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, sub_snapshots
+from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, thin_checked
 
 __all__ = ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"]
 
@@ -410,7 +410,7 @@ def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
 
 def _distances(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> Array:
     """Return W1 between each cell's observed k-snapshots and the reference; NaN without items."""
-    thinned = sub_snapshots(counts, k)
+    thinned = thin_checked(counts, k)
     owner = cells[thinned.items]
     order = np.argsort(owner, kind="stable")
     weights = (

@@ -21,7 +21,7 @@ from hocal._base.validation import (
     label_totals,
 )
 from hocal.cells.protocol import CellLayout
-from hocal.uncertainty.snapshots import compress
+from hocal.uncertainty.snapshots import compress, distinct_rows
 
 __all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
 
@@ -47,7 +47,9 @@ class Histogram(NamedTuple):
             spans = (counts.max(axis=0) + 1).tolist()
             if math.prod(spans) * (int(cells.max()) + 1) < _CODE_LIMIT:
                 return cls(*_count_codes(cells, counts, spans))
-        packed = compress(_join_columns(cells, counts))
+        joined = _join_columns(cells, counts)
+        # The order of entries in a row of a sparse matrix is seen to by `compress`.
+        packed = distinct_rows(joined) if isinstance(joined, np.ndarray) else compress(joined)
         table = packed.unique
         # exact up to 2**53 items
         weight = None if multiplicity is None else multiplicity.astype(np.float64)

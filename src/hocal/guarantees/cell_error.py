@@ -16,7 +16,7 @@ from hocal.guarantees.bounds import Bound, binomial_deviation, epsilon_bound
 from hocal.guarantees.cell_uncertainty import Sample, worst_slack
 from hocal.uncertainty.distance import wasserstein
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import compress, n_snapshots, sub_snapshots
+from hocal.uncertainty.snapshots import distinct_rows, n_snapshots, thin_checked
 
 __all__ = ["CellEpsilon", "cell_epsilon", "set_coverage", "smallest_totals"]
 
@@ -142,8 +142,8 @@ def _observed(
     deviations = []
     for cell in cells:
         sample = Sample.of(histogram, histogram.cells == cell)
-        thinned = sub_snapshots(sample.counts, k)
-        packed = compress(thinned.snapshots)
+        thinned = thin_checked(sample.counts, k)
+        packed = distinct_rows(thinned.snapshots)
         repeats = sample.repeats[thinned.items]
         mass = np.bincount(packed.inverse, repeats * thinned.probabilities)
         points.append(np.asarray(packed.unique) / k)

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
+MAX_THINNED = 20_000_000  # rows of (item, snapshot) that are listed at once
 _CODE_LIMIT = 2**62  # of integers that stand for rows: their sums stay below 2**63
 
 
@@ -225,7 +226,7 @@ def draw_snapshots(
     return drawn
 
 
-def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnapshots:
+def sub_snapshots(counts: Any, k: int, *, max_size: int = MAX_THINNED) -> SubSnapshots:
     """Thin each item to k labels exactly: every k-snapshot in its labels, with its probability.
 
     The probability of s' given s with n labels is prod_j C(s_j, s'_j) / C(n, k), so an
@@ -254,7 +255,11 @@ def sub_snapshots(counts: Any, k: int, *, max_size: int = 20_000_000) -> SubSnap
     """
     k = check_integer(k, "k", minimum=1)
     max_size = check_integer(max_size, "max_size", minimum=1)
-    checked = check_dense_counts(counts, minimum_total=k)
+    return thin_checked(check_dense_counts(counts, minimum_total=k), k, max_size)
+
+
+def thin_checked(checked: IntArray, k: int, max_size: int = MAX_THINNED) -> SubSnapshots:
+    """Do as `sub_snapshots` does, for dense counts that have been checked."""
     # Only classes with labels matter: move them to the front, in order, and forget the others.
     n_present = int((checked > 0).sum(axis=1).max())
     order = np.argsort(checked == 0, axis=1, kind="stable")[:, :n_present]

@@ -45,7 +45,7 @@ from hocal.calibration.by_cell.tilts import (
     make_design,
     penalised_fit,
 )
-from hocal.uncertainty.snapshots import compress
+from hocal.uncertainty.snapshots import distinct_rows
 
 __all__ = ["Deconvolution", "deconvolve"]
 
@@ -224,7 +224,7 @@ def _tabulate(counts: Counts, cells: Index, items: Array, n_cells: int) -> tuple
     sums = [np.zeros(len(dense), dtype=np.int64)]
     if tail.shape[1]:
         sums = [tail.sum(axis=1), (tail > 0).sum(axis=1)]
-    packed = compress(np.column_stack([dense, *sums]))
+    packed = distinct_rows(np.column_stack([dense, *sums]))
     shape = (n_cells, len(packed.multiplicity))
     table = sparse.coo_array((items, (cells, packed.inverse)), shape=shape).tocsr()
     table.sort_indices()

@@ -10,7 +10,7 @@ from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import Histogram
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import compress, draw_snapshots, sub_snapshots
+from hocal.uncertainty.snapshots import as_dense, distinct_rows, draw_snapshots, thin_checked
 
 __all__ = ["borrow", "empirical_mixtures"]
 
@@ -90,7 +90,7 @@ def empirical_mixtures(
     pool = len(source)  # a mixture of its own, after those of the cells
     cells = np.concatenate([cells, np.full(len(cells), pool)])
     weights = np.concatenate([weights, weights])
-    packed = compress(np.column_stack([cells, np.concatenate([counts, counts])]))
+    packed = distinct_rows(np.column_stack([cells, np.concatenate([counts, counts])]))
     table = np.asarray(packed.unique)
     mass = np.bincount(packed.inverse, weights)
     offsets = np.searchsorted(table[:, 0], np.arange(pool + 2))
@@ -113,7 +113,7 @@ def _thinned_rows(
             np.ones(len(item)),
         )
     if histogram.totals.max() > k:
-        thinned = sub_snapshots(counts, k)
+        thinned = thin_checked(as_dense(counts), k)
         return (
             cells[thinned.items],
             thinned.snapshots,
