@@ -1,6 +1,6 @@
 """How many labels per item buy how much accuracy: the paper's method against hocal's.
 
-    HOCAL_DATA=... python experiments/label_efficiency.py [--resamplings 50] [--jobs 1]
+    HOCAL_DATA=... python experiments/label_efficiency.py [--resamplings 20] [--jobs 1]
 
 Half of the items calibrate, half test. Each calibration item gets k labels drawn with replacement
 from its histogram. The error is the item-averaged distance between predicted and observed aleatoric
@@ -98,7 +98,7 @@ def panel(ax: Axes, name: str, runs: list[dict[str, Any]], summary: dict[str, An
 
 def main() -> None:
     """Store, draw and print."""
-    chosen = options(__doc__, resamplings=50).parse_args()
+    chosen = options(__doc__, resamplings=20).parse_args()
     seeds = range(chosen.resamplings)
     tasks = [(name, seed) for name in DATA for seed in seeds]
     every = iter(in_parallel(resample_named, tasks, chosen.jobs))
