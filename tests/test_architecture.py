@@ -80,6 +80,7 @@ ROOMS: dict[str, list[str]] = {
         "deconvolution",
         "empirical",
         "fitting",
+        "class_order",
     ],
     "calibration.by_item": [
         "components",
@@ -107,6 +108,7 @@ ROOMS: dict[str, list[str]] = {
         "scores",
         "inputs",
         "levels",
+        "seen_items",
         "calibrator",
         "cross_fitting",
         "training_items",

@@ -443,7 +443,7 @@ def test_a_fitted_partition_serves_statistics() -> None:
 
 def test_too_many_rankings_in_one_call_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     calibrator = calibrated("cells")
-    monkeypatch.setattr("hocal.calibration.calibrator.MAX_NUMBERS", 1000)
+    monkeypatch.setattr("hocal.calibration.by_cell.class_order.MAX_NUMBERS", 1000)
 
     with pytest.raises(ValueError, match="Predict in batches"):
         calibrator.predict_mixture(PREDICTIONS)

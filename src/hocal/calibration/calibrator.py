@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from hocal._base.errors import InputError, OneLabelWarning
-from hocal._base.fingerprints import Fingerprints, balanced_folds, find, fingerprint
+from hocal._base.fingerprints import balanced_folds
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_choice
+from hocal.calibration.by_cell.class_order import in_class_order
 from hocal.calibration.by_cell.fitting import (
     cell_levels,
     class_orders,
@@ -39,6 +40,7 @@ from hocal.calibration.inputs import (
     check_own_labels,
 )
 from hocal.calibration.levels import LevelSets, level_sets
+from hocal.calibration.seen_items import SeenItems, item_fingerprints
 from hocal.cells.partitions import as_partition
 from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics, item_blocks
@@ -48,14 +50,12 @@ from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Custom, Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, predict_set
-from hocal.uncertainty.snapshots import distinct_rows
 
-__all__ = ["Located", "SeenItems", "SnapshotCalibrator", "fitted_html"]
+__all__ = ["Located", "SnapshotCalibrator", "fitted_html"]
 
 METHODS = ("items", "cells", "empirical")
 THINNINGS = ("exact", "draw")
 CERTIFIED = ("partition", "aleatoric", "epistemic")
-MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
 N_FOLDS = 5  # of cross-fitting: each item is predicted from four fifths of the others
 FEWEST_ITEMS = 20  # from which mixtures of items are learned; below, cells alone know as much
 COMPARED_ATOMS = 60  # of an item in an average over many
@@ -79,25 +79,6 @@ class Located(NamedTuple):
 
     probabilities: Array  #: (n_items, n_classes), checked
     cells: Index  #: (n_items,)
-
-
-class SeenItems(NamedTuple):
-    """What tells the items of a fit from new ones."""
-
-    fingerprints: Fingerprints  #: (n_items,) sorted
-    folds: Index  #: (n_items,) of the same items
-
-    @classmethod
-    def none(cls) -> SeenItems:
-        """Know no item."""
-        return cls(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.intp))
-
-    def folds_of(self, fingerprints: Fingerprints) -> Index:
-        """Return the fold of each item, -1 for one that was not in the fit."""
-        if not len(self.fingerprints):
-            return np.full(len(fingerprints), -1, dtype=np.intp)
-        place = find(fingerprints, self.fingerprints)
-        return np.where(place >= 0, self.folds[place], -1)
 
 
 class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
@@ -537,7 +518,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
 
     def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> None:
         """Fit the mixtures of items, with the mixtures of the cells as anchors."""
-        prints = _fingerprints(given, labels)
+        prints = item_fingerprints(given, labels)
         folds = balanced_folds(prints, N_FOLDS)
         levels = self._levels_by_fold(given, labels, where, folds)
         model = fit_items(given.members, labels, given.features, where, levels, folds)
@@ -569,7 +550,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         assert self.item_model_ is not None
         if own is None:
             return self.item_model_.predict(given.members, given.features, where)
-        folds = self.seen_.folds_of(_fingerprints(given, own))
+        folds = self.seen_.folds_of(item_fingerprints(given, own))
         model = self.item_model_
         return model.predict_without(folds, given.members, given.features, where).condition(own)
 
@@ -584,7 +565,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         if self.method == "empirical":
             return self.cell_mixtures_[where]
         ranking = rank_items(given.mean, where, self.class_orders_)
-        return _unalign(self.cell_mixtures_[where], ranking)
+        return in_class_order(self.cell_mixtures_[where], ranking)
 
     def _cell_means(self, p: Array, where: Index) -> Array:
         means = self.cell_mixtures_.mean()
@@ -640,12 +621,6 @@ def fitted_html(calibrator: SnapshotCalibrator) -> str:
     return fitted_table(calibrator.statistics_, parts.as_dict(), n_borrowed=n_borrowed)
 
 
-def _fingerprints(given: GivenItems, labels: Counts) -> Fingerprints:
-    """Return what an item is known by: all of its prediction, its features and its labels."""
-    known = [given.members] if given.features is None else [given.members, given.features]
-    return fingerprint(*known, labels)
-
-
 def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:
     """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
     if not partition.is_fitted and partition.learns_from_predictions:
@@ -665,23 +640,3 @@ def _partition_for(statistics: CellStatistics, partition: Partition) -> Partitio
             value=f"{statistics.n_cells} cells of {n_classes} classes for {partition}",
         )
     return fitted
-
-
-def _unalign(mixtures: Mixtures, ranking: Index) -> Mixtures:
-    """Map mixtures over ranks to mixtures over classes, once per pair of mixture and ranking."""
-    packed = distinct_rows(np.column_stack([mixtures.index, ranking]))
-    pairs = np.asarray(packed.unique)
-    row, atom, offsets = mixtures.pairs(pairs[:, 0])
-    if len(row) * mixtures.n_classes > MAX_NUMBERS:
-        raise InputError(
-            "probabilities",
-            "must have fewer distinct rankings in one call",
-            value=f"{len(pairs)} with {len(row)} atoms",
-            remedy="Predict in batches; decompose, predict_proba and calibration_error "
-            "need no mixture per item.",
-        )
-    points = np.empty((len(row), mixtures.n_classes))
-    for block in mixtures.blocks(pairs[:, 0]):
-        own = slice(*offsets[[block.start, min(block.stop, len(pairs))]])
-        np.put_along_axis(points[own], pairs[row[own], 1:], mixtures.points_at(atom[own]), axis=1)
-    return Mixtures.trusted(points, mixtures.weights[atom], offsets, packed.inverse)

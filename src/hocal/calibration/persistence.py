@@ -18,9 +18,10 @@ from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
 from hocal._base.typing import Counts
 from hocal.calibration.by_item.model import ItemModel
-from hocal.calibration.calibrator import SeenItems, SnapshotCalibrator
+from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.inputs import InputShape
 from hocal.calibration.levels import LevelSets
+from hocal.calibration.seen_items import SeenItems
 from hocal.cells.protocol import CellLayout, Partition, find_partition
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.uncertainty.mixtures import Mixtures
