@@ -12,12 +12,13 @@ EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_erro
 	items item_methods first_order worlds \
 	label_efficiency certificate_widths ranking set_coverage budget_split head_convergence tables
 
-.PHONY: help demo test check docs oldest bench bench-tiny reproduce clean
+.PHONY: help demo test simulations check docs oldest bench bench-tiny reproduce clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo       install and run the demonstration"
-	@echo "make test       install everything and run all tests with coverage"
+	@echo "make test       install everything and run all tests with coverage, but for long simulations"
+	@echo "make simulations failure rates over many simulated worlds, and other tests that take long"
 	@echo "make check      ruff and mypy"
 	@echo "make docs       build the documentation into site/ and check that its examples run"
 	@echo "make oldest     core tests on the oldest supported versions of what hocal needs"
@@ -46,7 +47,10 @@ demo: $(VENV)/core
 # One thread per worker: the workers fill the cores, and threads of linear algebra that wait for each other spin.
 test oldest: export OMP_NUM_THREADS := 1
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" --cov --cov-report=term
+
+simulations: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
