@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # The CPU build of PyTorch is asked for by version, before anything that depends on torch.
 TORCH := torch==2.13.0
 BENCH := .bench-venv
+# Continuous integration measures coverage, which takes a third of the time again.
+COVERAGE ?=
 BENCHMARKS := imports wasserstein decomposition deconvolution calibration annotations
 
 # Those that run on a CPU; the last writes the tables of experiments/README.md.
@@ -17,7 +19,7 @@ EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_erro
 
 help:
 	@echo "make demo       install and run the demonstration"
-	@echo "make test       install everything and run all tests with coverage, but for long simulations"
+	@echo "make test       install everything and run all tests but long simulations"
 	@echo "make simulations failure rates over many simulated worlds, and other tests that take long"
 	@echo "make check      ruff and mypy"
 	@echo "make docs       build the documentation into site/ and check that its examples run"
@@ -47,7 +49,7 @@ demo: $(VENV)/core
 # One thread per worker: the workers fill the cores, and threads of linear algebra that wait for each other spin.
 test oldest: export OMP_NUM_THREADS := 1
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(COVERAGE)
 
 simulations: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
