@@ -16,6 +16,7 @@ ROOMS: dict[str, list[str]] = {
         "fingerprints",
         "frames",
         "notebook",
+        "pictures",
         "validation",
     ],
     "uncertainty": [

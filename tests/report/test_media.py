@@ -2,7 +2,9 @@
 
 import base64
 import io
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import hocal
 from hocal.report import summarise
+from hocal.report.media import Images
 from hocal.report.schema import Card
 from report.example import Example
 
@@ -121,10 +125,10 @@ def test_an_item_without_text_has_none(example: Example) -> None:
             np.zeros((3, 8, 8), dtype=np.uint8),
             "`images` must be a sequence with an entry for each of 400 items, got 3",
         ),
-        ([b"nonsense"] * 400, r"`images\[\d+\]` must be a readable picture, got 8 bytes"),
+        ([b"nonsense"] * 400, r"`images\[\d+\]` must be a readable picture .*, got 8 bytes"),
         (
             ["missing.png"] * 400,
-            r"`images\[\d+\]` must be a readable picture, got 'missing.png': .*No such file",
+            r"`images\[\d+\]` must be a readable picture .*, got 'missing.png': .*No such file",
         ),
         ([3] * 400, r"`images\[\d+\]` must be a path, bytes or an array, got int"),
         ([np.zeros(3)] * 400, r"`images\[\d+\]` must be uint8 arrays"),
@@ -136,15 +140,71 @@ def test_bad_pictures_are_refused(example: Example, images: Any, message: str) -
         cards(example, images=images)
 
 
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_the_formats_that_people_use_are_opened(example: Example, form: str) -> None:
+    content = as_bytes(np.full((4, 4, 3), 7, dtype=np.uint8), form)
+
+    assert picture(cards(example, images=[content] * 400)[0]).size == (4, 4)
+
+
+@pytest.mark.parametrize("form", ["EPS", "PDF", "PPM", "ICO", "TGA", "PCX"])
+def test_any_other_format_is_refused(example: Example, form: str) -> None:
+    """EPS most of all: its content is a program that another program would run."""
+    content = as_bytes(np.full((4, 4, 3), 7, dtype=np.uint8), form)
+
+    with pytest.raises(ValueError, match=r"readable picture \(PNG, .*: it is none of PNG, JPEG"):
+        cards(example, images=[content] * 400)
+
+
+def test_an_eps_picture_starts_no_program(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr("subprocess.Popen", lambda *command, **_: started.append(command))
+    content = as_bytes(np.full((4, 4, 3), 7, dtype=np.uint8), "EPS")
+    with pytest.raises(ValueError, match="it is none of PNG"):
+        cards(example, images=[content] * 400)
+
+    assert started == []
+
+
 def test_a_picture_that_would_fill_the_memory_is_refused(
     example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4)
+    monkeypatch.setattr("hocal._base.pictures.MAX_PIXELS", 48)
 
     with pytest.raises(
-        ValueError, match=r"`images\[\d+\]` must be a readable picture, .* exceeds limit"
+        ValueError, match=r"`images\[\d+\]` must be a readable picture .* 64 pixels, more than 48"
     ):
         cards(example, images=[as_bytes(np.zeros((8, 8), dtype=np.uint8))] * 400)
+
+
+def test_a_pipe_is_no_picture(example: Example, tmp_path: Path) -> None:
+    """Opening it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe.png")
+
+    with pytest.raises(ValueError, match="it is not a file"):
+        cards(example, images=[tmp_path / "pipe.png"] * 400)
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_a_broken_picture_is_refused_or_shown(form: str) -> None:
+    """Whatever a decoder meets in a damaged file, nothing but an InputError leaves."""
+    generator = np.random.default_rng(5)
+    whole = as_bytes(generator.integers(0, 256, (16, 16, 3), dtype=np.uint8), form)
+    images = Images([damaged(whole, generator) for _ in range(100)], 100)
+    for row in range(100):
+        with suppress(hocal.InputError):
+            images(row)
+
+
+def damaged(content: bytes, generator: np.random.Generator) -> bytes:
+    """Change some bytes, and cut the rest off now and then."""
+    array = np.frombuffer(content, dtype=np.uint8).copy()
+    places = generator.integers(0, len(array), generator.integers(1, 9))
+    array[places] = generator.integers(0, 256, len(places))
+    end = len(array) if generator.random() < 0.7 else generator.integers(0, len(array))
+    return array[:end].tobytes()
 
 
 def test_pictures_without_pillow_name_the_extra(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.pictures import open_picture
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
 from hocal.datasets.fetching import Folder, obtain
@@ -50,7 +51,7 @@ class JPEGImages:
 
     def __getitem__(self, item: int) -> NDArray[np.uint8]:
         try:
-            from PIL import Image
+            import PIL  # noqa: F401
         except ModuleNotFoundError as error:
             raise ImportError(
                 "Decoding images needs Pillow. Install it with: pip install pillow"
@@ -58,7 +59,7 @@ class JPEGImages:
         # a range counts negative indices from the end and refuses those out of it
         row = range(len(self))[item]
         content = self.jpeg[self.offsets[row] : self.offsets[row + 1]].tobytes()
-        with Image.open(io.BytesIO(content)) as image:
+        with open_picture(io.BytesIO(content), ("JPEG",)) as image:
             return np.asarray(image.convert("RGB"))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocal._base.errors import InputError
+from hocal._base.pictures import FORMATS, open_picture
 from hocal.report.schema import Image, Text
 
 __all__ = ["Images", "Texts", "check_rows"]
@@ -27,7 +28,8 @@ class Images:
     ----------
     images : array of uint8 or sequence, optional
         (n_items, height, width) or (n_items, height, width, 3 or 4), or a sequence of paths, bytes
-        of image files, uint8 arrays, or None where an item has no picture.
+        of image files, uint8 arrays, or None where an item has no picture. Files are PNG, JPEG,
+        WebP, GIF, BMP or TIFF of at most 64 million pixels.
     n_items : int
         How many there must be.
     """
@@ -119,9 +121,10 @@ def _open(image: Any, name: str) -> Any:
     if not isinstance(image, str | bytes | os.PathLike):
         raise InputError(name, "must be a path, bytes or an array", value=type(image).__name__)
     try:
-        with Pillow.open(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
+        with open_picture(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
             transparent = "transparency" in opened.info or "A" in opened.getbands()
             return ImageOps.exif_transpose(opened).convert("RGBA" if transparent else "RGB")
-    except (OSError, ValueError, Pillow.DecompressionBombError) as error:
+    except Exception as error:  # decoders raise whatever a broken file makes them meet
         what = f"{len(image)} bytes" if isinstance(image, bytes) else repr(os.fspath(image))
-        raise InputError(name, "must be a readable picture", value=f"{what}: {error}") from error
+        rule = f"must be a readable picture ({', '.join(FORMATS)})"
+        raise InputError(name, rule, value=f"{what}: {error}") from error
