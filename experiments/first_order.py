@@ -18,7 +18,7 @@ import numpy as np
 from item_scores import floored, log_loss
 from numpy.typing import NDArray
 from protocol import digits, draw_at_most, halves, in_parallel, options, store, summarise
-from real_data import CHAOSNLI_MODELS, CIFAR10_NETWORKS, IMAGENET_NETWORKS, Known, load, shares
+from real_data import CHAOSNLI_MODELS, CIFAR10_NETWORKS, IMAGENET16H_MODELS, Known, load, shares
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -40,7 +40,7 @@ SETS = (
     *(f"ChaosNLI-S {name}" for name in CHAOSNLI_MODELS),
     "ChaosNLI-S 5 models",
     "FER+ own network",
-    *(f"ImageNet-16H {name}" for name in IMAGENET_NETWORKS),
+    *(f"ImageNet-16H {name}" for name in IMAGENET16H_MODELS),
     "ImageNet-16H 3 nets",
     *(name + SHARES for name in JUDGES),
     *JUDGES,

@@ -1,8 +1,5 @@
 """Real predictions and human label counts of the same items, for the experiments."""
 
-import csv
-import gzip
-import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -11,7 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hocal.datasets import load_chaosnli, load_cifar10_softmax, load_cifar10h, load_ferplus
+from hocal.datasets import (
+    JudgedItems,
+    load_chaosnli,
+    load_cifar10_features,
+    load_cifar10_softmax,
+    load_cifar10h,
+    load_ferplus,
+    load_imagenet16h,
+    load_judges,
+    load_lewidi,
+)
+from hocal.datasets.imagenet16h import IMAGENET16H_MODELS
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -38,7 +46,6 @@ CHAOSNLI_MODELS = (
     "bert-base-uncased_0",
     "bert-base-uncased_1",
 )
-IMAGENET_NETWORKS = ("googlenet", "resnet152", "vgg19")
 
 
 class Annotated(NamedTuple):
@@ -98,9 +105,8 @@ def cifar10h_networks(models: Iterable[str] = CIFAR10_NETWORKS) -> Known:
 
 def cifar10h_features() -> Known:
     """CIFAR-10 test images: softmax and 64 principal components of one network's last layer."""
-    with np.load(_folder() / "cifar10h" / "cifar10-test-features.npz") as file:
-        features = file["features"].astype(np.float64)
-        return Known(_members([file["softmax"]]), features, load_cifar10h().counts)
+    known = load_cifar10_features()
+    return Known(_members([known.probabilities]), known.features, load_cifar10h().counts)
 
 
 def chaosnli_models(models: Iterable[str] = CHAOSNLI_MODELS) -> Known:
@@ -115,13 +121,9 @@ def ferplus_faces() -> Known:
     return Known(_members([data.probabilities]), None, data.counts)
 
 
-def imagenet16h(models: Iterable[str] = IMAGENET_NETWORKS) -> Known:
+def imagenet16h(models: Sequence[str] = IMAGENET16H_MODELS) -> Known:
     """Noisy ImageNet pictures in 16 classes: networks and six or seven labels each."""
-    with np.load(_folder() / "imagenet16h" / "imagenet16h.npz") as file:
-        softmax = [file[f"softmax_{model}"] for model in models]
-        counts = np.zeros((len(file["items"]), len(file["classes"])), dtype=np.int64)
-        np.add.at(counts, (file["label_item"], file["label_class"]), 1)
-    return Known(_members(softmax), None, counts)
+    return _known(load_imagenet16h(models))
 
 
 def judges(dataset: str) -> Known:
@@ -129,16 +131,7 @@ def judges(dataset: str) -> Known:
 
     The mean of the members is the share of the models' votes.
     """
-    rows = [row for row in _read("judges/alttest.csv.gz") if row["dataset"] == dataset]
-    items = sorted({row["item"] for row in rows})
-    classes = sorted({row["label"] for row in rows})
-    models = sorted({row["annotator"] for row in rows if row["kind"] == "llm"})
-    people = _count((row for row in rows if row["kind"] == "human"), items, classes)
-    votes = []
-    for model in models:
-        said = (row for row in rows if (row["kind"], row["annotator"]) == ("llm", model))
-        votes.append(_count(said, items, classes))
-    return Known(_members(votes), None, people)
+    return _known(load_judges(dataset))
 
 
 @cache
@@ -160,13 +153,7 @@ def cifar10_trained() -> dict[str, NDArray[np.float64]]:
 
 def lewidi(dataset: str) -> Known:
     """Test items of LeWiDi 2025: a language model's soft predictions and two to 19 labels."""
-    predictions = _read(f"lewidi/lewidi2025-{dataset}-test-roberta.csv.gz")
-    classes = [name for name in predictions[0] if name != "item"]
-    items = [row["item"] for row in predictions]
-    soft = np.array([[float(row[name]) for name in classes] for row in predictions])
-    labels = _read("lewidi/lewidi2025-labels.csv.gz")
-    own = (row for row in labels if (row["dataset"], row["split"]) == (dataset, "test"))
-    return Known(_members([soft]), None, _count(own, items, classes))
+    return _known(load_lewidi(dataset))
 
 
 def shares(known: Known) -> Known:
@@ -192,7 +179,7 @@ LOADERS: dict[str, Callable[[], Known]] = {
     "LeWiDi CSC": partial(lewidi, "CSC"),
     **{f"CIFAR-10H {name}": partial(cifar10h_networks, (name,)) for name in CIFAR10_NETWORKS},
     **{f"ChaosNLI-S {name}": partial(chaosnli_models, (name,)) for name in CHAOSNLI_MODELS},
-    **{f"ImageNet-16H {name}": partial(imagenet16h, (name,)) for name in IMAGENET_NETWORKS},
+    **{f"ImageNet-16H {name}": partial(imagenet16h, (name,)) for name in IMAGENET16H_MODELS},
 }
 
 
@@ -202,31 +189,13 @@ def load(name: str) -> Known:
     return LOADERS[name]()
 
 
-def _members(predictions: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+def _members(predictions: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.float64]:
     """Return predictions of the same items side by side, each a distribution to the last digit."""
     members = np.stack(predictions, axis=1).astype(np.float64)
     return np.asarray(members / members.sum(axis=2, keepdims=True))
 
 
-def _count(
-    rows: Iterable[dict[str, str]], items: Sequence[str], classes: Sequence[str]
-) -> NDArray[np.int64]:
-    """Return how often each item got each label, (n_items, n_classes)."""
-    row_of = {item: row for row, item in enumerate(items)}
-    column_of = {name: column for column, name in enumerate(classes)}
-    counts = np.zeros((len(items), len(classes)), dtype=np.int64)
-    for row in rows:
-        counts[row_of[row["item"]], column_of[row["label"]]] += 1
-    return counts
-
-
-@cache
-def _read(path: str) -> list[dict[str, str]]:
-    """Return the rows of a packed table."""
-    with gzip.open(_folder() / path, "rt", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _folder() -> Path:
-    """Return the folder of the data sets that have no loader in `hocal.datasets`."""
-    return Path(os.environ["HOCAL_DATA"])
+def _known(data: JudgedItems) -> Known:
+    """Return what is known about items that people judged and models predicted."""
+    assert data.probabilities is not None
+    return Known(_members(data.probabilities.transpose(1, 0, 2)), None, data.counts)

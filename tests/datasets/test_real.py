@@ -29,6 +29,10 @@ LOADERS = {
     "ferplus": datasets.load_ferplus,
     "chaosnli": datasets.load_chaosnli,
     "crowd": datasets.load_crowd,
+    "cifar10_features": datasets.load_cifar10_features,
+    "imagenet16h": datasets.load_imagenet16h,
+    "judges": datasets.load_judges,
+    "lewidi": datasets.load_lewidi,
 }
 
 
@@ -53,6 +57,13 @@ def test_a_result_says_where_it_comes_from_and_on_which_terms(name: str) -> None
         ("ferplus", "FERPlus(3574 items, 10 classes, 35740 labels)"),
         ("chaosnli", "ChaosNLI(1514 items, 3 classes, 151400 labels)"),
         ("crowd", "CrowdLabels(6030 judgements, 300 items, 110 workers, 5 classes)"),
+        ("cifar10_features", "Features(residual network, 10000 items, 10 classes)"),
+        (
+            "imagenet16h",
+            "ImageNet16H(4800 items, 16 classes, 28997 labels, 145 people, 3 models)",
+        ),
+        ("judges", "JudgedItems(6400 items, 5 classes, 19200 labels, 3 people, 6 models)"),
+        ("lewidi", "JudgedItems(3756 items, 2 classes, 18693 labels, 506 people, 1 model)"),
     ],
 )
 def test_a_result_prints_its_size(name: str, text: str) -> None:

@@ -16,9 +16,11 @@ from hocal.datasets.sources import SOURCES, Source
 __all__ = [
     "CIFAR10_CLASSES",
     "ChaosNLI",
+    "Features",
     "LabelledItems",
     "Predictions",
     "load_chaosnli",
+    "load_cifar10_features",
     "load_cifar10_softmax",
     "load_cifar10h",
 ]
@@ -138,7 +140,23 @@ class Predictions:
         return len(self.probabilities)
 
     def __repr__(self) -> str:
-        return f"Predictions({self.model}, {len(self)} items, {len(self.classes)} classes)"
+        size = f"{len(self)} items, {len(self.classes)} classes"
+        return f"{type(self).__name__}({self.model}, {size})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Features(Predictions):
+    """A network's predictions, and what its last layer but one says about the items.
+
+    Attributes
+    ----------
+    probabilities, classes, model, source
+        As in `Predictions`.
+    features : ndarray of shape (n_items, n_features), float64
+        As `SnapshotCalibrator.fit` takes them; stored in float16.
+    """
+
+    features: Array
 
 
 def load_cifar10h(*, data_home: Folder | None = None) -> LabelledItems:
@@ -205,6 +223,34 @@ def load_cifar10_softmax(
     path = obtain(source.files[0], data_home=data_home)
     softmax = read_arrays(path, {model: (10_000, 10)})[model].astype(np.float64)
     return Predictions(softmax, CIFAR10_CLASSES, model, source)
+
+
+def load_cifar10_features(*, data_home: Folder | None = None) -> Features:
+    """Load a network's softmax and 64 features for the images of the CIFAR-10 test set.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The only folder to read from; see `fetch` for the default.
+
+    Returns
+    -------
+    Features
+        Row i belongs to row i of `load_cifar10h`. The features are the first principal components
+        of the layer before the last of a residual network. The file cannot be downloaded; without
+        it the error says how to make it.
+
+    Examples
+    --------
+    >>> from hocal.datasets import load_cifar10_features
+    >>> load_cifar10_features()  # doctest: +SKIP
+    Features(residual network, 10000 items, 10 classes)
+    """
+    source = SOURCES["cifar10_features"]
+    path = obtain(source.files[0], data_home=data_home)
+    arrays = read_arrays(path, {"features": (10_000, 64), "softmax": (10_000, 10)})
+    features, softmax = (arrays[name].astype(np.float64) for name in ("features", "softmax"))
+    return Features(softmax, CIFAR10_CLASSES, "residual network", source, features)
 
 
 def load_chaosnli(model: str = "roberta-base_0", *, data_home: Folder | None = None) -> ChaosNLI:

