@@ -105,6 +105,7 @@ ROOMS: dict[str, list[str]] = {
         "first_order",
         "by_cell",
         "by_item",
+        "labels_alone",
         "evaluation",
         "scores",
         "inputs",

@@ -8,6 +8,7 @@ from hocal.calibration.evaluation import (
     calibration_error,
     coverage,
 )
+from hocal.calibration.labels_alone import label_prior
 from hocal.calibration.persistence import load, read_notes, save
 from hocal.calibration.scores import resolution, snapshot_score
 
@@ -18,6 +19,7 @@ __all__ = [
     "aleatoric_error",
     "calibration_error",
     "coverage",
+    "label_prior",
     "load",
     "read_notes",
     "resolution",
