@@ -35,6 +35,7 @@ ROOMS: dict[str, list[str]] = {
         "distance",
         "decomposition",
         "moments",
+        "label_sets",
         "sets",
     ],
     "cells": ["protocol", "partitions", "statistics"],
@@ -66,6 +67,7 @@ ROOMS: dict[str, list[str]] = {
         "cell_uncertainty",
         "cell_error",
         "certificates",
+        "certified_sets",
     ],
     "calibration.first_order": [
         "temperature",
@@ -111,6 +113,7 @@ ROOMS: dict[str, list[str]] = {
         "inputs",
         "levels",
         "seen_items",
+        "set_calibration",
         "calibrator",
         "cross_fitting",
         "training_items",

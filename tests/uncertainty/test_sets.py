@@ -122,3 +122,53 @@ def test_repr_fits_a_line() -> None:
 def test_an_array_is_not_taken_for_mixtures() -> None:
     with pytest.raises(ValueError, match="`mixtures` must be Mixtures, got ndarray"):
         predict_set(np.full((1, 2), 0.5))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", ["atoms", "ball"])
+def test_mass_of_sets_is_the_weight_of_the_atoms_they_contain(shape: str) -> None:
+    mixtures = random_mixtures()
+    sets = predict_set(mixtures, coverage=0.4, shape=shape).expand(0.3)  # type: ignore[arg-type]
+
+    inside = np.stack(
+        [sets.contains(mixtures.points.reshape(20, 9, 4)[:, atom]) for atom in range(9)], axis=1
+    )
+
+    slow = (inside * mixtures.weights.reshape(20, 9)).sum(axis=1)
+    np.testing.assert_allclose(sets.mass_of(mixtures), slow)
+    assert (slow < 1).any()
+
+
+def test_a_ball_may_be_measured_in_euclidean_distance() -> None:
+    centres = Mixtures.from_points([[0.5, 0.5]])
+    radius = np.array([0.2])
+
+    plain, euclidean = (
+        hocal.uncertainty.PredictionSets(centres, radius, np.ones(1), metric=metric)
+        for metric in ("l1", "l2")
+    )
+
+    assert not plain.contains([[0.62, 0.38]]).any()
+    assert euclidean.contains([[0.62, 0.38]]).all()
+
+
+def test_the_theorem_on_sets_brackets_the_coverage_with_the_mass_of_the_twice_expanded_set() -> (
+    None
+):
+    """P(S) - e/d <= P*(S_d) <= P(S_2d) + e/d with e = W1(predicted, true)."""
+    generator = np.random.default_rng(SEED)
+    for _ in range(20):
+        predicted, true = (
+            Mixtures.from_ensemble(generator.dirichlet([0.5, 0.5], size=(1, 6))) for _ in range(2)
+        )
+        epsilon = float(hocal.wasserstein(predicted, true)[0])
+        sets = predict_set(predicted, coverage=0.5)
+        delta = 0.4
+
+        limits = hocal.guarantees.prediction_set_coverage(
+            float(sets.mass[0]),
+            epsilon,
+            delta=delta,
+            mass_twice=float(sets.expand(2 * delta).mass_of(predicted)[0]),
+        )
+
+        assert limits.lower <= sets.expand(delta).mass_of(true)[0] + 1e-12 <= limits.upper + 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from hocal._base.errors import InputError, OneLabelWarning
 from hocal._base.fingerprints import balanced_folds
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Counts, Index
-from hocal._base.validation import check_choice
+from hocal._base.validation import check_choice, check_fraction
 from hocal.calibration.by_cell.class_order import in_class_order
 from hocal.calibration.by_cell.fitting import (
     cell_levels,
@@ -41,15 +41,18 @@ from hocal.calibration.inputs import (
 )
 from hocal.calibration.levels import LevelSets, level_sets
 from hocal.calibration.seen_items import SeenItems, item_fingerprints
+from hocal.calibration.set_calibration import SetCalibration, calibrate_sets, expected_error
 from hocal.cells.partitions import as_partition
 from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics, item_blocks
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
+from hocal.guarantees.certified_sets import ball_around
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Custom, Entropy, get_entropy
+from hocal.uncertainty.label_sets import LabelSets, choose_labels
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.sets import PredictionSets, predict_set
+from hocal.uncertainty.sets import KINDS, PredictionSets, predict_set
 
 __all__ = ["Located", "SnapshotCalibrator", "fitted_html"]
 
@@ -167,6 +170,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     item_model_: ItemModel | None
     levels_: dict[str, LevelSets]
     seen_: SeenItems
+    sets_: SetCalibration | None
     input_shape_: InputShape
     temperature_: float
     diagnostics_: dict[str, Any]
@@ -357,21 +361,93 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             cell_mixtures = self.cell_mixtures_[where]
         return decompose(cell_mixtures, measure, kind=kind, panel_size=self.panel_size)
 
+    @overload
+    def predict_set(
+        self,
+        probabilities: ArrayLike,
+        *,
+        coverage: float = ...,
+        kind: Literal["distributions"] = ...,
+        shape: Any = ...,
+        confidence: float = ...,
+        features: ArrayLike | None = ...,
+        counts: Any = ...,
+        cells: ArrayLike | None = ...,
+    ) -> PredictionSets: ...
+
+    @overload
+    def predict_set(
+        self,
+        probabilities: ArrayLike,
+        *,
+        coverage: float = ...,
+        kind: Literal["labels"],
+        features: ArrayLike | None = ...,
+        cells: ArrayLike | None = ...,
+    ) -> LabelSets: ...
+
     def predict_set(
         self,
         probabilities: ArrayLike,
         *,
         coverage: float = 0.9,
+        kind: Literal["distributions", "labels"] = "distributions",
         shape: Any = "atoms",
+        confidence: float = 0.95,
         features: ArrayLike | None = None,
         counts: Any = None,
         cells: ArrayLike | None = None,
-    ) -> PredictionSets:
-        """Return a set of label distributions with the given mass for each item."""
-        mixtures = self.predict_mixture(
-            probabilities, features=features, counts=counts, cells=cells
+    ) -> PredictionSets | LabelSets:
+        """Return a set of label distributions, or of labels, for each item.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n_items, n_classes) or (n_items, n_members, n_classes)
+            Predictions, of the same form as in `fit`.
+        coverage : float, default=0.9
+            Mass of a set of label distributions; probability with which a set of labels holds the
+            label of a new person about a new item.
+        kind : {"distributions", "labels"}
+            What the sets are made of. Sets of labels are as large as the labels of the fit say they
+            must be, each judged by parameters of other folds.
+        shape : {"atoms", "ball", "certified"}
+            Of sets of distributions: as in `hocal.predict_set`, which believe the mixtures; or
+            balls that were proved to be large enough, as in `hocal.guarantees.certified_set`.
+        confidence : float, default=0.95
+            Probability with which certified balls have their coverage.
+        features : array of shape (n_items, n_features), optional
+            Those of the items, if there were any in `fit`.
+        counts : array or sparse matrix of shape (n_items, n_classes), optional
+            The items' own labels; not for sets that rest on labels of the fit, which were judged
+            without any.
+        cells : array of shape (n_items,), optional
+            The cells of a PrecomputedPartition.
+
+        Returns
+        -------
+        PredictionSets or LabelSets
+            One set per item. Sets of labels and certified balls need ``method="items"``.
+        """
+        labels = check_choice(kind, "kind", KINDS) == "labels"
+        if not labels and shape != "certified":
+            mixtures = self.predict_mixture(
+                probabilities, features=features, counts=counts, cells=cells
+            )
+            return predict_set(mixtures, coverage=coverage, shape=shape)
+        wanted = check_fraction(coverage, "coverage")
+        given, where, own = self._check_all(probabilities, features, counts, cells)
+        calibration = self._set_calibration(own)
+        predicted = self._item_mixtures(given, where, None)
+        means = predicted.mean()
+        if labels:
+            return choose_labels(means, wanted, calibration.scores)
+        return ball_around(
+            means,
+            expected_error(predicted),
+            calibration.errors,
+            coverage=wanted,
+            confidence=confidence,
         )
-        return predict_set(mixtures, coverage=coverage, shape=shape)
 
     def calibration_error(
         self,
@@ -456,6 +532,20 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         parts = self.decompose(probabilities, features=features).as_dict()
         return levels.assign(parts[by])
 
+    def _set_calibration(self, own: Counts | None) -> SetCalibration:
+        if own is not None:
+            rule = 'must be left out for kind="labels" and shape="certified"'
+            raise InputError("counts", rule, remedy="Sets were judged on items without labels.")
+        if self.sets_ is None:
+            raise InputError(
+                "method",
+                f'must be "items", fitted on {FEWEST_ITEMS} items or more, for such sets',
+                value=repr(self.method),
+                remedy="Or keep labelled items aside and pass their mixtures and counts as "
+                "`calibration` to hocal.predict_set or hocal.guarantees.certified_set.",
+            )
+        return self.sets_
+
     def _certified_mixtures(self) -> Mixtures:
         """Return the mixtures of the cells over classes in the order of the predictions alone.
 
@@ -515,6 +605,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.item_model_ = None
         self.levels_ = {}
         self.seen_ = SeenItems.none()
+        self.sets_ = None
 
     def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> None:
         """Fit the mixtures of items, with the mixtures of the cells as anchors."""
@@ -525,6 +616,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         order = np.argsort(prints, kind="stable")
         self.item_model_ = model
         self.seen_ = SeenItems(prints[order], folds[order])
+        self.sets_ = calibrate_sets(model, given, labels, where, folds)
         self.levels_ = {
             quantity: level_sets(values, given.mean, labels)
             for quantity, values in zip(CERTIFIED[1:], model.out_of_fold, strict=True)

@@ -40,6 +40,7 @@ from hocal.cells.partitions import as_partition
 from hocal.guarantees.certificates import Certificate
 from hocal.uncertainty.decomposition import Decomposition, Kind
 from hocal.uncertainty.entropy import Entropy
+from hocal.uncertainty.label_sets import LabelSets
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets
 
@@ -233,11 +234,21 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         return self.calibrator_.decompose(raw, entropy, counts=counts, base=base, kind=kind)
 
     def predict_set(
-        self, X: Any, *, coverage: float = 0.9, shape: Any = "atoms", counts: Any = None
-    ) -> PredictionSets:
-        """Return a set of label distributions for each item, as in `hocal.predict_set`."""
+        self,
+        X: Any,
+        *,
+        coverage: float = 0.9,
+        kind: Any = "distributions",
+        shape: Any = "atoms",
+        confidence: float = 0.95,
+        counts: Any = None,
+    ) -> PredictionSets | LabelSets:
+        """Return a set for each item; options as in `SnapshotCalibrator.predict_set`."""
         raw = self.base_proba(X)
-        return self.calibrator_.predict_set(raw, coverage=coverage, shape=shape, counts=counts)
+        options = {"kind": kind, "shape": shape, "confidence": confidence, "counts": counts}
+        sets: PredictionSets | LabelSets
+        sets = self.calibrator_.predict_set(raw, coverage=coverage, **options)
+        return sets
 
     def certify(self, confidence: float = 0.95, **options: Any) -> Certificate:
         """Say what is guaranteed for each cell; options as in `SnapshotCalibrator.certify`.

@@ -25,6 +25,7 @@ from hocal._base.validation import (
 from hocal.guarantees.bounds import higher_order_interval
 from hocal.uncertainty.decomposition import Decomposition
 from hocal.uncertainty.distance import wasserstein
+from hocal.uncertainty.label_sets import LabelSets
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 from hocal.uncertainty.sets import PredictionSets
 from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, thin_checked
@@ -321,14 +322,18 @@ def aleatoric_error(
 
 
 def coverage(
-    sets: PredictionSets, counts: Any = None, *, label_distributions: ArrayLike | None = None
+    sets: PredictionSets | LabelSets,
+    counts: Any = None,
+    *,
+    label_distributions: ArrayLike | None = None,
 ) -> float:
-    """Return the share of items whose label distribution lies in its predicted set.
+    """Return the share of items whose label distribution, or of labels, lies in predicted sets.
 
     Parameters
     ----------
-    sets : PredictionSets
-        Sets of the test items, expanded or not.
+    sets : PredictionSets or LabelSets
+        Sets of the test items, expanded or not. Of sets of labels it is the share of an item's
+        labels that its set holds, averaged over items.
     counts : array or sparse matrix of shape (n_items, n_classes)
         Labels; histograms of few labels stray from the label distribution and are covered less
         often.
@@ -347,7 +352,11 @@ def coverage(
     >>> hocal.coverage(sets, [[5, 5], [9, 1]])
     0.5
     """
-    return float(sets.contains(_label_distributions(counts, label_distributions)).mean())
+    points = _label_distributions(counts, label_distributions)
+    if isinstance(sets, LabelSets):
+        check_same_length(sets, points, ("sets", "counts"))
+        return float(np.where(sets.members, points, 0).sum(axis=1).mean())
+    return float(sets.contains(points).mean())
 
 
 def _label_distributions(counts: Any, label_distributions: ArrayLike | None) -> Array:

@@ -22,8 +22,11 @@ from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.inputs import InputShape
 from hocal.calibration.levels import LevelSets
 from hocal.calibration.seen_items import SeenItems
+from hocal.calibration.set_calibration import SetCalibration
 from hocal.cells.protocol import CellLayout, Partition, find_partition
 from hocal.cells.statistics import CellStatistics, Histogram
+from hocal.guarantees.certified_sets import SquaredErrors
+from hocal.uncertainty.label_sets import LabelScores
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["load", "read_notes", "save", "serialise"]
@@ -203,6 +206,7 @@ def _header(
         "inputs": list(calibrator.input_shape_),
         "temperature": _finite(calibrator.temperature_),
         "levels": sorted(calibrator.levels_),
+        **_sets_header(calibrator.sets_),
         **({"notes": notes} if notes else {}),
     }
     try:
@@ -213,6 +217,10 @@ def _header(
             "must have plain parameters to be saved",
             value=f"{parameters}: {error}",
         ) from error
+
+
+def _sets_header(sets: SetCalibration | None) -> dict[str, Any]:
+    return {} if sets is None else {"sets": [sets.scores.n_items, sets.errors.unit]}
 
 
 def _finite(value: float) -> float | None:
@@ -277,6 +285,10 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     if calibrator.item_model_ is not None:
         arrays = calibrator.item_model_.arrays()
         tensors |= {f"{_ITEMS}{name}": array for name, array in arrays.items()}
+    if calibrator.sets_ is not None:
+        scores, errors = calibrator.sets_
+        tensors |= {"sets.scores": scores.weights}
+        tensors |= {"sets.errors": errors.values, "sets.repeats": errors.repeats}
     return tensors
 
 
@@ -333,7 +345,16 @@ def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
     }
     arrays = _with_prefix(tensors, _ITEMS)
     calibrator.item_model_ = ItemModel.from_arrays(arrays) if arrays else None
+    calibrator.sets_ = _rebuild_sets(header, tensors)
     return calibrator
+
+
+def _rebuild_sets(header: dict[str, Any], tensors: Tensors) -> SetCalibration | None:
+    if "sets" not in header:  # another method, or a file from before there were such sets
+        return None
+    n_items, unit = header["sets"]
+    errors = SquaredErrors(tensors["sets.errors"], tensors["sets.repeats"], unit)
+    return SetCalibration(LabelScores(tensors["sets.scores"], n_items), errors)
 
 
 def _rebuild_partition(header: dict[str, Any], tensors: Tensors, layout: CellLayout) -> Partition:

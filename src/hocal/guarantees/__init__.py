@@ -18,6 +18,7 @@ from hocal.guarantees.bounds import (
     sample_size,
 )
 from hocal.guarantees.certificates import Certificate, certify
+from hocal.guarantees.certified_sets import certified_set
 from hocal.guarantees.means import (
     betting_interval,
     empirical_bernstein_interval,
@@ -36,6 +37,7 @@ __all__ = [
     "betting_interval",
     "binomial_deviation",
     "brier_sample_size",
+    "certified_set",
     "certify",
     "empirical_bernstein_interval",
     "epsilon_bound",

@@ -17,6 +17,7 @@ from hocal.uncertainty.entropy import (
     ZeroOne,
     get_entropy,
 )
+from hocal.uncertainty.label_sets import LabelSets
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.moment_tensors import (
     Realisation,
@@ -55,6 +56,7 @@ __all__ = [
     "Custom",
     "Decomposition",
     "Entropy",
+    "LabelSets",
     "LossDecomposition",
     "Mixtures",
     "PredictionSets",
