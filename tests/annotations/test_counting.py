@@ -594,8 +594,22 @@ def test_a_table_without_a_usable_label_is_refused() -> None:
 
 def test_something_that_is_no_table_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"`table` must be a pandas, polars or Spark dataframe, .* got dict"
+        ValueError, match=r"`table` must be a pandas, polars or Spark dataframe, .* got list"
     ):
+        count_labels([LONG], item="image", label="choice")
+
+
+def test_a_dictionary_of_columns_counts_like_a_table() -> None:
+    expected = count_labels(arrow_table(LONG), item="image", label="choice")
+    found = count_labels(LONG, item="image", label="choice")
+
+    assert found.counts.tolist() == expected.counts.tolist()
+
+
+def test_a_dictionary_of_columns_needs_a_dataframe_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hocal.annotations.tables.find_spec", lambda _: None)
+
+    with pytest.raises(ImportError, match="pip install pyarrow"):
         count_labels(LONG, item="image", label="choice")
 
 

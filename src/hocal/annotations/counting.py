@@ -76,7 +76,8 @@ def count_labels(
     Parameters
     ----------
     table : dataframe
-        A pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table or a DuckDB relation.
+        A pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table, a DuckDB relation, or
+        a dictionary of columns such as the `table` of `read_annotations`.
     item : str
         Column that tells the items apart.
     label : str or sequence of str, optional

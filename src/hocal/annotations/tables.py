@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocal._base.errors import InputError
+from hocal._base.frames import to_frame
 from hocal._base.typing import Index
 
 __all__ = [
@@ -42,11 +44,12 @@ _SPARSEST = 2
 def open_table(table: Any, name: str = "table") -> Frame:
     """Return a table as a narwhals LazyFrame; the rows stay in the engine that holds them."""
     try:
-        frame: Frame = nw.from_native(table).lazy()
+        frame: Frame = nw.from_native(_native(table)).lazy()
     except TypeError as error:
         raise InputError(
             name,
-            "must be a pandas, polars or Spark dataframe, a pyarrow table or a DuckDB relation",
+            "must be a pandas, polars or Spark dataframe, a pyarrow table, a DuckDB relation or a "
+            "dictionary of columns",
             value=type(table).__name__,
             remedy="Read files with one of these first, e.g. duckdb.read_parquet(path).",
         ) from error
@@ -69,13 +72,13 @@ def open_tables(first: Any, second: Any, names: tuple[str, str]) -> tuple[Frame,
             value=" and ".join(engine.name.lower() for engine in engines),
             remedy="Load both tables with one of them.",
         )
-    in_arrow = [open_table(nw.from_native(table).to_arrow()) for table in (first, second)]
+    in_arrow = [open_table(nw.from_native(_native(table)).to_arrow()) for table in (first, second)]
     return in_arrow[0], in_arrow[1]
 
 
 def is_in_memory(table: Any) -> bool:
     """Tell whether the rows of a table are in the memory of this process, without an engine."""
-    return isinstance(nw.from_native(table), nw.DataFrame)
+    return isinstance(table, Mapping) or isinstance(nw.from_native(table), nw.DataFrame)
 
 
 def with_one_key(first: Frame, second: Frame, name: str) -> tuple[Frame, Frame]:
@@ -227,6 +230,16 @@ def quote(values: Sequence[Any], count: int | None = None) -> str:
 def enumerate_few(texts: Sequence[str], count: int) -> str:
     """Join three texts at most, with dots when there are more."""
     return ", ".join([*texts[:3], *["..."] * (count > 3)])
+
+
+def _native(table: Any) -> Any:
+    """Return a table that narwhals knows: columns in a dictionary go to the first library here."""
+    if not isinstance(table, Mapping):
+        return table
+    for library in ("pyarrow", "pandas", "polars"):
+        if find_spec(library):
+            return to_frame(table, library)
+    raise ImportError("Tables need pyarrow, pandas or polars. Install one: pip install pyarrow")
 
 
 def _check_connection(frames: Sequence[Frame], names: tuple[str, str]) -> None:
