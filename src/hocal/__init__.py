@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hocal._base.errors import InputError
     from hocal._base.interval import Interval
-    from hocal.annotations import cell_statistics, check_annotations, count_labels
+    from hocal.annotations import (
+        cell_statistics,
+        check_annotations,
+        count_labels,
+        read_annotations,
+    )
     from hocal.calibration import (
         CalibrationError,
         HigherOrderCalibratedClassifier,
@@ -76,6 +81,7 @@ __all__ = [
     "load",
     "plan_budget",
     "predict_set",
+    "read_annotations",
     "resolution",
     "save",
     "snapshot_score",
@@ -86,7 +92,7 @@ __all__ = [
 _HOMES = {
     "_base.errors": ["InputError"],
     "_base.interval": ["Interval"],
-    "annotations": ["cell_statistics", "check_annotations", "count_labels"],
+    "annotations": ["cell_statistics", "check_annotations", "count_labels", "read_annotations"],
     "calibration": [
         "CalibrationError",
         "HigherOrderCalibratedClassifier",
