@@ -135,7 +135,15 @@ ROOMS: dict[str, list[str]] = {
         "classifier",
         "persistence",
     ],
-    "decisions": ["losses", "gains", "comparison", "planning", "budget"],
+    "decisions": [
+        "losses",
+        "gains",
+        "comparison",
+        "planning",
+        "budget",
+        "label_gains",
+        "purchases",
+    ],
     "datasets": [
         "sources",
         "download",

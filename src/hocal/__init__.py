@@ -33,7 +33,14 @@ if TYPE_CHECKING:
         TopLabelPartition,
         UniformPartition,
     )
-    from hocal.decisions import compare, headroom, interval_width, items_needed, plan_budget
+    from hocal.decisions import (
+        compare,
+        headroom,
+        interval_width,
+        items_needed,
+        next_labels,
+        plan_budget,
+    )
     from hocal.guarantees import Certificate
     from hocal.uncertainty import (
         Decomposition,
@@ -79,6 +86,7 @@ __all__ = [
     "interval_width",
     "items_needed",
     "load",
+    "next_labels",
     "plan_budget",
     "predict_set",
     "read_annotations",
@@ -114,7 +122,14 @@ _HOMES = {
         "TopLabelPartition",
         "UniformPartition",
     ],
-    "decisions": ["compare", "headroom", "interval_width", "items_needed", "plan_budget"],
+    "decisions": [
+        "compare",
+        "headroom",
+        "interval_width",
+        "items_needed",
+        "next_labels",
+        "plan_budget",
+    ],
     "guarantees": ["Certificate"],
     "uncertainty": [
         "Decomposition",

@@ -1,9 +1,10 @@
-"""What to do next: what is left to gain, which model is better, how many labels to collect."""
+"""What to do next: what is left to gain, which model is better, which labels to collect."""
 
 from hocal.decisions.budget import BudgetPlan, plan_budget
 from hocal.decisions.comparison import ClassDifference, Comparison, compare
 from hocal.decisions.gains import Headroom, HeadroomPart, headroom
 from hocal.decisions.planning import interval_width, items_needed
+from hocal.decisions.purchases import NextLabels, next_labels
 
 __all__ = [
     "BudgetPlan",
@@ -11,9 +12,11 @@ __all__ = [
     "Comparison",
     "Headroom",
     "HeadroomPart",
+    "NextLabels",
     "compare",
     "headroom",
     "interval_width",
     "items_needed",
+    "next_labels",
     "plan_budget",
 ]
