@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from hocal._base.errors import InputError
     from hocal._base.interval import Interval
     from hocal.annotations import (
+        agreement,
         cell_statistics,
         check_annotations,
         count_labels,
@@ -73,6 +74,7 @@ __all__ = [
     "SnapshotCalibrator",
     "TopLabelPartition",
     "UniformPartition",
+    "agreement",
     "aleatoric_error",
     "calibration_error",
     "cell_statistics",
@@ -100,7 +102,13 @@ __all__ = [
 _HOMES = {
     "_base.errors": ["InputError"],
     "_base.interval": ["Interval"],
-    "annotations": ["cell_statistics", "check_annotations", "count_labels", "read_annotations"],
+    "annotations": [
+        "agreement",
+        "cell_statistics",
+        "check_annotations",
+        "count_labels",
+        "read_annotations",
+    ],
     "calibration": [
         "CalibrationError",
         "HigherOrderCalibratedClassifier",

@@ -1,14 +1,21 @@
-"""Tables of judgements, of any tool or engine, to counts; and are judgements independent."""
+"""Tables of any tool or engine to counts; how much people agree, and are they independent."""
 
 from hocal.annotations.cell_counting import cell_statistics
 from hocal.annotations.counting import LabelCounts, count_labels
 from hocal.annotations.exports import Annotations, read_annotations
-from hocal.annotations.independence import AnnotationCheck, check_annotations
+from hocal.annotations.independence import (
+    Agreement,
+    AnnotationCheck,
+    agreement,
+    check_annotations,
+)
 
 __all__ = [
+    "Agreement",
     "AnnotationCheck",
     "Annotations",
     "LabelCounts",
+    "agreement",
     "cell_statistics",
     "check_annotations",
     "count_labels",

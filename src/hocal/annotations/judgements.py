@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from hocal._base.errors import InputError, Setting
+from hocal.annotations.spellings import likely_meant
 from hocal.annotations.tables import (
     Frame,
     collect,
@@ -26,6 +27,7 @@ __all__ = [
     "Judgements",
     "check_classes",
     "read_judgements",
+    "stack_columns",
     "value_of_label",
 ]
 
@@ -113,6 +115,11 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
 def _long(frame: Frame, item: str, label: str, annotator: str | None, name: str) -> _Rows:
     names = {"item": item, "label": label} | ({} if annotator is None else {"annotator": annotator})
     return _Rows(pick(frame, names, name), names)
+
+
+def stack_columns(frame: Frame, item: str, columns: Sequence[str], name: str = "table") -> Frame:
+    """Return one row per judgement, `item`, `label` and `annotator`, of a column per annotator."""
+    return _stack(frame, item, columns, name).frame
 
 
 def _stack(frame: Frame, item: str, columns: Sequence[str], name: str) -> _Rows:
@@ -220,7 +227,8 @@ def _refuse_unknown(rows: _Rows, values: list[Any], n_rows: int, classes: tuple[
         f"must be one of the classes {quote(classes)}",
         value=f"{quote(values)} in {n_rows} row{'s' * (n_rows > 1)}",
         where=f"(item {quote([row[0] for row in items], count)})",
-        remedy="Correct them, add them to {0}, or leave such rows out with {1}.",
+        remedy=likely_meant(values, classes)
+        + "Correct them, add them to {0}, or leave such rows out with {1}.",
         settings=[Setting("classes"), Setting("unknown", "drop")],
     )
 

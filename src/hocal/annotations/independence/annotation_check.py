@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hocal._base.frames import to_frame
-from hocal._base.typing import Array, IntArray
+from hocal.annotations.independence.agreement_result import Agreement
+from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
 from hocal.annotations.independence.exchangeability import Spread
 from hocal.annotations.independence.findings import Finding
+from hocal.annotations.independence.label_numbers import FirstLabels
+from hocal.annotations.independence.plain_values import plain, short_p
 from hocal.annotations.independence.votes import Repeats
 
-__all__ = ["AnnotationCheck", "AnnotatorEffects", "OrderEffects", "Summary"]
+__all__ = ["AnnotationCheck", "OrderEffects", "Summary"]
 
 
 _WIDTH = 79  # columns of a terminal
@@ -36,61 +36,6 @@ class Summary(NamedTuple):
     median: float
     mean: float
     maximum: float
-
-
-class AnnotatorEffects(NamedTuple):
-    """One value per annotator, in sorted order of the annotators.
-
-    Attributes
-    ----------
-    annotator : tuple
-        Who they are.
-    n_items : ndarray
-        Items they judged.
-    n_informative : ndarray
-        Those among them on which labels differ; only these tell annotators apart.
-    distance : ndarray
-        Total variation between their labels and the other labels of the same items; chance makes it
-        positive.
-    overused, underused : tuple
-        The class they use most, and least, compared with the others; None without informative
-        items.
-    overuse, underuse : ndarray
-        By how much: share of that class in their labels less its share in the other labels of the
-        same items.
-    dissent, expected_dissent : ndarray
-        On informative items, how often their label is not a most frequent one of the item, and how
-        often a random label of these items is not.
-    p_value : ndarray
-        Exact test of all this given the items; NaN where nothing can be tested. Valid with any
-        number of labels.
-    p_value_holm : ndarray
-        Adjusted for all annotators: below alpha, a difference is real with family-wise error alpha.
-    p_value_fdr : ndarray
-        Adjusted by Benjamini and Hochberg: a list to look at, of which a share of about alpha is
-        innocent.
-    drift : ndarray
-        Total variation between the first and second half of their judgements, compared with the
-        other labels of the items; NaN without time or with fewer than four informative items.
-    drift_p_value : ndarray
-        Permutation p-value of the drift, adjusted for all annotators.
-    """
-
-    annotator: tuple[Any, ...]
-    n_items: IntArray
-    n_informative: IntArray
-    distance: Array
-    overused: tuple[Any, ...]
-    overuse: Array
-    underused: tuple[Any, ...]
-    underuse: Array
-    dissent: Array
-    expected_dissent: Array
-    p_value: Array
-    p_value_holm: Array
-    p_value_fdr: Array
-    drift: Array
-    drift_p_value: Array
 
 
 class OrderEffects(NamedTuple):
@@ -154,10 +99,15 @@ class AnnotationCheck:
     class_use, dissent : Spread
         Whether annotators differ in the classes they use and in how often they leave the most
         frequent label.
+    agreement : Agreement
+        How much they agree, with limits.
     annotators : AnnotatorEffects
-        The same for each annotator.
+        One value per annotator, the worst dissent first.
     order : OrderEffects or None
         Whether labels depend on time; None where the table has none.
+    first_labels : FirstLabels or None
+        Whether the number of labels of an item depends on its first two; None without an order, or
+        where all items have as many.
     sharing : DesignEffect
         What annotators shared between items do to the width of intervals.
     panel_size : int or None
@@ -189,8 +139,10 @@ class AnnotationCheck:
     repeats: Repeats
     class_use: Spread
     dissent: Spread
+    agreement: Agreement
     annotators: AnnotatorEffects
     order: OrderEffects | None
+    first_labels: FirstLabels | None
     sharing: DesignEffect
     panel_size: int | None
     alpha: float
@@ -206,7 +158,9 @@ class AnnotationCheck:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything in the types of JSON; None stands for NaN."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        content = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        del content["agreement"]["annotators"]  # those of the check know about drift as well
+        return content
 
     def to_frame(self, backend: Any = "pandas") -> Any:
         """Return a dataframe with one row per annotator, of "pandas", "polars" or "pyarrow"."""
@@ -215,6 +169,8 @@ class AnnotationCheck:
     def table(self) -> str:
         """Return a text for people: numbers, the annotators who stand out most, and findings."""
         lines = [
+            self.agreement.table(),
+            "",
             f"{self.n_judgements} judgements of {self.n_items} items by {self.n_annotators} "
             f"annotators, {len(self.classes)} classes",
             f"{'':22}{'least':>8}{'median':>8}{'mean':>8}{'most':>8}",
@@ -245,39 +201,44 @@ class AnnotationCheck:
         return "\n".join(lines)
 
     def _annotator_lines(self) -> list[str]:
-        """Show the annotators with the smallest p-values, the busiest first among equals."""
+        """Show the annotators of whom something was found, and then the worst of the others."""
         who = self.annotators
-        ranked = np.lexsort((-who.n_items, np.nan_to_num(who.p_value, nan=2.0)))[:_SHOWN]
         lines = [
-            f"{'annotator':<17}{'split':>6}{'dissent':>9}{'expected':>9}  "
-            f"{'overused':<18}{'p':>9}{'Holm':>9}"
+            f"{'annotator':<16}{'items':>6}{'excess':>8}{'limits':>15}  {'overused':<15}{'finding'}"
         ]
-        for i in ranked[~np.isnan(who.p_value[ranked])]:
-            over = f"{_cut(who.overused[i], 10)} {who.overuse[i]:+.2f}"
+        for i in self._shown():
+            over = f"{_cut(who.overused[i], 8)} {who.overuse[i]:+.2f}"
+            limits = f"{who.excess_lower[i]:+.2f} to {who.excess_upper[i]:+.2f}"
             lines.append(
-                f"{_cut(who.annotator[i], 16):<17}{who.n_informative[i]:>6}{who.dissent[i]:>9.2f}"
-                f"{who.expected_dissent[i]:>9.2f}  {over:<18}"
-                f"{who.p_value[i]:>9.2g}{who.p_value_holm[i]:>9.2g}"
+                f"{_cut(who.annotator[i], 15):<16}{who.n_compared[i]:>6}{who.excess[i]:>+8.2f}"
+                f"{limits:>15}  {over:<15}{self._words(i)}".rstrip()
             )
-        lines.append(
-            "split: items on which labels differ; dissent and expected are shares of them."
-        )
-        return lines if len(lines) > 2 else ["No annotator could be compared with others."]
+        lines += [
+            "items: those that others judged too. excess: share of the others' labels that",
+            "differ from theirs, less the same among the others. finding: what stands out",
+            "after Holm's correction, with its p-value; class use: see overused.",
+        ]
+        return lines if len(lines) > 4 else ["No annotator could be compared with others."]
+
+    def _shown(self) -> list[int]:
+        """Return the annotators to show: what was found first, each from the largest excess on."""
+        who = self.annotators
+        known = [i for i in range(len(who.annotator)) if who.n_informative[i]]
+        ranked = sorted(known, key=lambda i: not who.finding[i])
+        return ranked[:_SHOWN]
+
+    def _words(self, i: int) -> str:
+        """Return the first finding about an annotator with its p-value."""
+        who = self.annotators
+        p_values = {
+            "dissents": who.p_dissents,
+            "class use": who.p_class_use,
+            "agrees": who.p_agrees,
+        }
+        found = [name for name in who.finding[i].split(", ") if name]
+        return ", ".join(f"{name} {short_p(p_values[name][i])}" for name in found[:1])
 
 
 def _cut(value: Any, width: int) -> str:
     text = str(value)
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _plain(value: Any) -> Any:
-    """Return a value in the types of JSON."""
-    if hasattr(value, "_asdict"):
-        return {name: _plain(entry) for name, entry in value._asdict().items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, (tuple, list)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

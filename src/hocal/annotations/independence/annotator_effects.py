@@ -11,11 +11,37 @@ from hocal._base.typing import Array, IntArray
 from hocal.annotations.independence.exchangeability import Layout, add_up
 from hocal.annotations.independence.poisson_binomial import poisson_binomial_tails
 
-__all__ = ["Preference", "adjust_fdr", "adjust_holm", "annotator_p_values", "preferences"]
+__all__ = [
+    "AnnotatorTests",
+    "Preference",
+    "adjust_fdr",
+    "adjust_holm",
+    "annotator_tests",
+    "preferences",
+]
 
 
-def annotator_p_values(layout: Layout) -> Array:
-    """Test how often each annotator uses each class, and dissents; NaN where that cannot be tested.
+class AnnotatorTests(NamedTuple):
+    """Exact p-values of each annotator given the items; NaN where that cannot be tested.
+
+    Attributes
+    ----------
+    overall : ndarray of shape (n_annotators,)
+        Of any difference in class use or dissent.
+    class_use : ndarray of shape (n_annotators,)
+        Of using classes differently from the others, in either direction.
+    dissents, agrees : ndarray of shape (n_annotators,)
+        Of dissenting from the most frequent labels as often or more, and as rarely or less.
+    """
+
+    overall: Array
+    class_use: Array
+    dissents: Array
+    agrees: Array
+
+
+def annotator_tests(layout: Layout) -> AnnotatorTests:
+    """Test how often each annotator uses each class, and dissents.
 
     Given the items, each such count is a sum of independent coins, whose two-sided tail is exact.
     The smallest p-value of an annotator is multiplied by the number of their counts. It stays
@@ -27,15 +53,23 @@ def annotator_p_values(layout: Layout) -> Array:
     np.minimum.at(smallest, layout.group_annotator, use)
     tests = np.bincount(layout.group_annotator, minlength=layout.n_annotators)
     tests[tests == 2] = 1  # of two classes, one is the mirror of the other
+    class_use = _bonferroni(smallest, tests)
+    dissents = np.full(layout.n_annotators, np.nan)
+    agrees = np.full(layout.n_annotators, np.nan)
     split = layout.dissent_probability > 0  # else all the item's classes are equally frequent
     annotators, number = np.unique(layout.annotator[split], return_inverse=True)
     if len(annotators):
         observed = np.bincount(number, layout.dissent[split]).astype(np.int64)
-        dissent = poisson_binomial_tails(
-            layout.dissent_probability[split], number, observed
-        ).two_sided
-        smallest[annotators] = np.minimum(smallest[annotators], dissent)
+        tails = poisson_binomial_tails(layout.dissent_probability[split], number, observed)
+        smallest[annotators] = np.minimum(smallest[annotators], tails.two_sided)
         tests[annotators] += 1
+        dissents[annotators] = tails.upper
+        agrees[annotators] = tails.lower
+    return AnnotatorTests(_bonferroni(smallest, tests), class_use, dissents, agrees)
+
+
+def _bonferroni(smallest: Array, tests: IntArray) -> Array:
+    """Multiply the smallest p-value of each annotator by the number of tests."""
     return np.where(tests > 0, np.minimum(1.0, smallest * np.maximum(tests, 1)), np.nan)
 
 

@@ -10,22 +10,17 @@ import numpy as np
 
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_fraction, check_integer, check_random_state
+from hocal.annotations.independence.agreement_of_people import check_order, with_effects
+from hocal.annotations.independence.agreement_result import Agreement, measure_agreement
 from hocal.annotations.independence.annotation_check import (
     AnnotationCheck,
-    AnnotatorEffects,
     OrderEffects,
     Summary,
 )
-from hocal.annotations.independence.annotator_effects import (
-    adjust_fdr,
-    adjust_holm,
-    annotator_p_values,
-    preferences,
-)
+from hocal.annotations.independence.annotator_table import AnnotatorEffects, tabulate_annotators
 from hocal.annotations.independence.design_effect import DesignEffect, design_effect
 from hocal.annotations.independence.exchangeability import (
     Drift,
-    Layout,
     WithinItems,
     compare_halves,
     compare_within_items,
@@ -34,13 +29,18 @@ from hocal.annotations.independence.exchangeability import (
 from hocal.annotations.independence.findings import (
     Finding,
     about_annotators,
+    about_classes,
+    about_dissenters,
     about_drift,
+    about_first_labels,
     about_labels,
     about_order,
     about_repeats,
     about_sharing,
     about_single_annotators,
 )
+from hocal.annotations.independence.label_numbers import FirstLabels, compare_first_labels
+from hocal.annotations.independence.left_out_annotators import count_votes
 from hocal.annotations.independence.votes import Repeats, Votes, read_votes, set_repeats_aside
 
 __all__ = ["check_annotations"]
@@ -50,10 +50,13 @@ def check_annotations(
     table: Any,
     *,
     item: str,
-    label: str,
-    annotator: str,
+    label: str | Sequence[str],
+    annotator: str | None = None,
     time: str | None = None,
+    in_order: bool = False,
+    gold: str | None = None,
     classes: Sequence[Any] | None = None,
+    ordinal: bool = False,
     missing: str = "error",
     alpha: float = 0.05,
     n_resamples: int = 199,
@@ -72,12 +75,23 @@ def check_annotations(
     table : dataframe
         One row per judgement: a pandas, polars (eager or lazy) or Spark dataframe, a pyarrow table
         or a DuckDB relation. The named columns are brought into memory.
-    item, label, annotator : str
-        Columns that tell what was judged, how, and by whom.
+    item : str
+        Column that tells what was judged.
+    label : str or sequence of str
+        Column with the labels, or one column for each annotator, in which gaps are no judgement.
+    annotator : str, optional
+        Column that tells who judged; to be left out with one column for each annotator.
     time : str, optional
         Column that tells when, or in which order: numbers, dates, or text in ISO form.
+    in_order : bool, default=False
+        Whether the rows are in the order in which labels were given, in place of `time`; for tables
+        in memory and files, whose rows have an order.
+    gold : str, optional
+        Column with the right label of gold questions, empty for all others.
     classes : sequence, optional
         The classes in order. By default all labels found, sorted.
+    ordinal : bool, default=False
+        Whether this order is a scale, for Krippendorff's alpha.
     missing : {"error", "drop"}, default="error"
         What to do with rows in which one of the columns has no value.
     alpha : float, default=0.05
@@ -108,8 +122,8 @@ def check_annotations(
     >>> check = check_annotations(table, **columns, random_state=0)
     >>> [finding.topic for finding in check.findings if finding.severity == "warning"]
     ['annotators', 'single annotators']
-    >>> check.annotators.overused[5], (check.annotators.p_value_holm <= 0.05).tolist()
-    ('yes', [False, False, False, False, False, True])
+    >>> check.annotators.with_finding("class use"), check.annotators.with_finding("dissents")
+    (('F',), ())
     >>> check.panel_size
     6
     """
@@ -122,11 +136,16 @@ def check_annotations(
         label=label,
         annotator=annotator,
         time=time,
+        in_order=in_order,
+        gold=gold,
         classes=classes,
         missing=missing,
     )
+    check_order(everything.classes, ordinal, given=classes is not None)
     votes, repeats = set_repeats_aside(everything, generator)
-    tests = _run_tests(votes, n_permutations, generator)
+    tests = _run_tests(votes, n_permutations, generator, alpha)
+    counted = measure_agreement(count_votes(votes), ordinal=ordinal, confidence=1 - alpha)
+    agreement = with_effects(counted, votes, tests.effects)
     n_annotators = len(votes.annotators)
     panel_size = n_annotators if np.bincount(votes.item).min() == n_annotators > 1 else None
     return AnnotationCheck(
@@ -134,12 +153,14 @@ def check_annotations(
         repeats=repeats,
         class_use=tests.within.class_use,
         dissent=tests.within.dissent,
+        agreement=agreement,
         annotators=tests.effects,
         order=tests.order,
+        first_labels=tests.first_labels,
         sharing=tests.sharing,
         panel_size=panel_size,
         alpha=alpha,
-        findings=_tell(tests, votes, repeats, panel_size, alpha),
+        findings=_tell(tests, agreement, votes, repeats, panel_size, alpha),
     )
 
 
@@ -151,9 +172,12 @@ class _Tests(NamedTuple):
     order: OrderEffects | None  #: None where the table has no time
     effects: AnnotatorEffects
     sharing: DesignEffect
+    first_labels: FirstLabels | None  #: None where the table has no time, or all have as many
 
 
-def _run_tests(votes: Votes, n_permutations: int, generator: np.random.Generator) -> _Tests:
+def _run_tests(
+    votes: Votes, n_permutations: int, generator: np.random.Generator, alpha: float
+) -> _Tests:
     n_annotators = len(votes.annotators)
     n_classes = len(votes.classes)
     layout = lay_out(
@@ -162,25 +186,36 @@ def _run_tests(votes: Votes, n_permutations: int, generator: np.random.Generator
     within = compare_within_items(layout, n_resamples=n_permutations, generator=generator)
     drift = None
     order = None
+    first = None
     if votes.time is not None:
         drift = compare_halves(
             layout, votes.time[layout.place], n_resamples=n_permutations, generator=generator
         )
         order = _order(within, drift, votes)
+        first = compare_first_labels(votes)
     sharing = design_effect(votes.item, votes.annotator, layout, within.sharing_p_value)
-    return _Tests(within, drift, order, _effects(votes, layout, drift), sharing)
+    effects = tabulate_annotators(votes, layout, alpha=alpha, drift=drift)
+    return _Tests(within, drift, order, effects, sharing, first)
 
 
 def _tell(
-    tests: _Tests, votes: Votes, repeats: Repeats, panel_size: int | None, alpha: float
+    tests: _Tests,
+    agreement: Agreement,
+    votes: Votes,
+    repeats: Repeats,
+    panel_size: int | None,
+    alpha: float,
 ) -> tuple[Finding, ...]:
     """Say in words what the tests found."""
     n_single = int(np.count_nonzero(np.bincount(votes.item) < 2))
     return (
         about_labels(votes.n_items, n_single, len(votes.annotators)),
+        about_classes(votes.classes),
+        about_first_labels(tests.first_labels, votes.time is not None, alpha),
         about_repeats(repeats),
         about_annotators(tests.within.class_use, tests.within.dissent, alpha),
         about_single_annotators(*_count_found(tests.effects, alpha), alpha),
+        *([] if (gone := agreement.without_dissenters) is None else [about_dissenters(gone)]),
         *([] if tests.order is None else [about_order(tests.within, tests.order.n_ties, alpha)]),
         *([] if tests.drift is None else [about_drift(tests.drift, alpha)]),
         about_sharing(tests.sharing, panel_size, alpha),
@@ -218,35 +253,6 @@ def _order(within: WithinItems, drift: Drift, votes: Votes) -> OrderEffects:
         drift_p_value=drift.p_value,
         n_ties=int(counts[counts > 1].sum()),
     )
-
-
-def _effects(votes: Votes, layout: Layout, drift: Drift | None) -> AnnotatorEffects:
-    n_annotators = len(votes.annotators)
-    compared = np.bincount(votes.item)[votes.item] > 1
-    preference = preferences(layout, np.bincount(votes.annotator[compared], minlength=n_annotators))
-    p_values = annotator_p_values(layout)
-    nothing = np.full(n_annotators, np.nan)
-    return AnnotatorEffects(
-        annotator=votes.annotators,
-        n_items=np.bincount(votes.annotator),
-        n_informative=np.bincount(layout.annotator, minlength=n_annotators),
-        distance=preference.distance,
-        overused=_names(preference.overused, votes.classes),
-        overuse=preference.overuse,
-        underused=_names(preference.underused, votes.classes),
-        underuse=preference.underuse,
-        dissent=preference.dissent,
-        expected_dissent=preference.expected_dissent,
-        p_value=p_values,
-        p_value_holm=adjust_holm(p_values),
-        p_value_fdr=adjust_fdr(p_values),
-        drift=nothing if drift is None else drift.change,
-        drift_p_value=nothing if drift is None else drift.adjusted_p_value,
-    )
-
-
-def _names(numbers: IntArray, classes: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(None if number < 0 else classes[number] for number in numbers.tolist())
 
 
 def _count_found(effects: AnnotatorEffects, alpha: float) -> tuple[int, int, int]:

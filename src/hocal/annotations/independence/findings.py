@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from hocal.annotations.independence.design_effect import DesignEffect
 from hocal.annotations.independence.exchangeability import Drift, Spread, WithinItems
+from hocal.annotations.independence.label_numbers import FirstLabels
+from hocal.annotations.independence.left_out_annotators import Remainder
+from hocal.annotations.independence.plain_values import p_text
 from hocal.annotations.independence.votes import Repeats
+from hocal.annotations.spellings import similar_classes
+from hocal.annotations.tables import enumerate_few
 
 __all__ = [
     "Finding",
     "about_annotators",
+    "about_classes",
+    "about_dissenters",
     "about_drift",
+    "about_first_labels",
     "about_labels",
     "about_order",
     "about_repeats",
@@ -76,6 +84,83 @@ def about_labels(n_items: int, n_single: int, n_annotators: int) -> Finding:
     return Finding("labels", "ok", f"All {n_items} items have labels of two annotators or more.")
 
 
+def about_classes(classes: tuple[Any, ...]) -> Finding:
+    """Say whether a class seems to be written in two ways."""
+    groups = similar_classes(classes)
+    if not groups:
+        return Finding("classes", "ok", f"{len(classes)} classes, no two of them spelled alike.")
+    shown = [" and ".join(map(repr, group)) for group in groups]
+    return Finding(
+        "classes",
+        "warning",
+        f"Classes that differ only in case, spaces or the way a number is written: "
+        f"{enumerate_few(shown, len(shown))}. Counted apart, they look like disagreement.",
+        "Give them one spelling in the table, or declare the classes (classes=, --classes), so "
+        "that others are refused.",
+    )
+
+
+def about_first_labels(first: FirstLabels | None, ordered: bool, alpha: float) -> Finding:
+    """Say whether the number of an item's labels depends on them; None if all have as many."""
+    topic = "numbers of labels"
+    if not ordered:
+        return Finding(
+            topic,
+            "note",
+            "Whether an item's number of labels depends on its labels can be told only from their "
+            "order.",
+            "Name the column that tells when, or say that rows are in order (time=, in_order=; "
+            "--time, --in-order).",
+        )
+    if first is None:
+        return Finding(topic, "ok", "All items that were judged twice have as many labels.")
+    numbers = (
+        f"the first two labels differ on {first.many:.1%} of {first.n_many} items with "
+        f"{first.threshold} labels or more, and on {first.few:.1%} of {first.n_few} others"
+    )
+    if first.p_value > alpha:
+        told = f"No sign that it depends on an item's labels how many it got ({{}}): {numbers}."
+        return Finding(topic, "ok", told.format(p_text(first.p_value)))
+    return Finding(
+        topic,
+        "warning",
+        f"How many labels an item got depends on its labels ({p_text(first.p_value)}): {numbers}. "
+        "Asking on until people agree makes disagreement look other than it is, and nothing "
+        "computed from all labels holds.",
+        "Fix the number of labels beforehand. Of the labels at hand, use as many first ones of "
+        "each item as all items have.",
+    )
+
+
+def about_dissenters(remainder: Remainder) -> Finding:
+    """Say how much of the disagreement is that of careless people, and what cannot be told."""
+    topic = "items or people"
+    unknown = (
+        "What remains is ambiguity of the items together with whatever carelessness all people "
+        "share: labels alone cannot tell these two apart, gold questions can."
+    )
+    if math.isnan(remainder.remaining):
+        return Finding(topic, "note", f"Too few labels to leave anybody out. {unknown}")
+    if not remainder.annotators:
+        return Finding(
+            topic,
+            "ok",
+            f"{remainder.disagreement:.1%} of pairs of labels differ, and no annotator was found "
+            f"to dissent more than expected. {unknown}",
+        )
+    gone = remainder.gone
+    return Finding(
+        topic,
+        "note",
+        f"{remainder.disagreement:.1%} of pairs of labels differ, {remainder.remaining:.1%} "
+        f"without the {len(remainder.annotators)} who dissent more than expected and gave "
+        f"{remainder.judgements:.1%} of the judgements: {gone.estimate:.1%} of the disagreement "
+        f"({gone.lower:.1%} to {gone.upper:.1%}) would be gone. {unknown}",
+        "Look at their judgements before leaving anybody out: whoever honestly disagrees is part "
+        "of the aleatoric uncertainty.",
+    )
+
+
 def about_repeats(repeats: Repeats) -> Finding:
     """Say whether annotators judged items twice."""
     if not repeats.n_judgements:
@@ -107,12 +192,12 @@ def about_annotators(class_use: Spread, dissent: Spread, alpha: float) -> Findin
         return Finding(
             "annotators",
             "ok",
-            f"No sign that it matters who labels (p = {p_value:.2g}); {numbers}. That is no proof.",
+            f"No sign that it matters who labels ({p_text(p_value)}); {numbers}. That is no proof.",
         )
     return Finding(
         "annotators",
         "warning",
-        f"It matters who labels (p = {p_value:.2g}): given the items, {numbers}. Where annotators "
+        f"It matters who labels ({p_text(p_value)}): given the items, {numbers}. Where annotators "
         "are assigned to items at random, labels of one item are still independent, but items "
         "that share annotators are not.",
         "Spread items over many annotators, assign them at random, and widen intervals as said "
@@ -162,14 +247,14 @@ def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
         return Finding(
             "order",
             "ok",
-            f"No sign that an item's labels depend on their order (p = {p_value:.2g}): {numbers}. "
+            f"No sign that an item's labels depend on their order ({p_text(p_value)}): {numbers}. "
             "Copying a random earlier label leaves no trace in the order and cannot be seen by "
             "any such test.",
         )
     return Finding(
         "order",
         "warning",
-        f"An item's labels depend on their order (p = {p_value:.2g}): {numbers}. They are not "
+        f"An item's labels depend on their order ({p_text(p_value)}): {numbers}. They are not "
         "independent, and certificates and intervals do not hold.",
         "Hide earlier labels from annotators; check that the task did not change on the way.",
     )
@@ -183,7 +268,7 @@ def about_drift(drift: Drift, alpha: float) -> Finding:
         )
     n_found = int(np.count_nonzero(2 * drift.adjusted_p_value <= alpha))
     p_value = min(1.0, 2 * min(drift.p_value, float(np.nanmin(drift.adjusted_p_value))))
-    numbers = f"p = {p_value:.2g}; halves differ {drift.ratio:.2f} times as much as chance"
+    numbers = f"{p_text(p_value)}; halves differ {drift.ratio:.2f} times as much as chance"
     if p_value > alpha:
         return Finding(
             "drift",
@@ -215,7 +300,7 @@ def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -
             "with three labels or more that differ in their disagreement."
         )
         return Finding("sharing", "note", message + panel, action)
-    p_value = "" if math.isnan(sharing.p_value) else f" (p = {sharing.p_value:.2g})"
+    p_value = "" if math.isnan(sharing.p_value) else f" ({p_text(sharing.p_value)})"
     message = (
         "Design effect of shared annotators on the mean disagreement of all items: "
         f"{sharing.design_effect:.2f}{p_value}, {sharing.n_items} items count as "

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_choice
+from hocal.annotations.judgements import stack_columns
+from hocal.annotations.spellings import likely_meant
 from hocal.annotations.tables import (
     collect,
     column_values,
@@ -23,7 +25,7 @@ from hocal.annotations.tables import (
     sort_values,
 )
 
-__all__ = ["Repeats", "Votes", "read_votes", "set_repeats_aside"]
+__all__ = ["Repeats", "Votes", "leave_repeats_out", "read_votes", "set_repeats_aside"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,8 @@ class Votes:
         What the labels are.
     n_missing : int
         Rows left out because a value was missing.
+    gold : ndarray of shape (n_judgements,) or None
+        The label held for right, -1 where none is known; None where the table has no such column.
     """
 
     item: IntArray
@@ -51,6 +55,7 @@ class Votes:
     annotators: tuple[Any, ...]
     classes: tuple[Any, ...]
     n_missing: int
+    gold: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.item)
@@ -63,12 +68,14 @@ class Votes:
     def take(self, places: NDArray[Any]) -> Votes:
         """Return the votes at some places, in their order; numbers keep their meaning."""
         time = None if self.time is None else self.time[places]
+        gold = None if self.gold is None else self.gold[places]
         return replace(
             self,
             item=self.item[places],
             annotator=self.annotator[places],
             label=self.label[places],
             time=time,
+            gold=gold,
         )
 
 
@@ -76,18 +83,26 @@ def read_votes(
     table: Any,
     *,
     item: str,
-    label: str,
-    annotator: str,
+    label: str | Sequence[str],
+    annotator: str | None,
     time: str | None = None,
+    in_order: bool = False,
+    gold: str | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
 ) -> Votes:
     """Read a table with one row per judgement; parameters as in `check_annotations`."""
     check_choice(missing, "missing", ("error", "drop"))
-    columns = {"item": item, "label": label, "annotator": annotator} | (
-        {} if time is None else {"time": time}
-    )
-    frame, n_missing = _complete(collect(pick(open_table(table), columns)), columns, missing)
+    if in_order and (time is not None or not isinstance(label, str)):
+        rule = "must be left out with `time`, and where rows hold more than one judgement"
+        raise InputError("in_order", rule)
+    frame, columns = _judgement_rows(table, item, label, annotator, time, gold)
+    if in_order:
+        rows = np.arange(len(frame))
+        place = nw.new_series("time", rows, nw.Int64(), backend=frame.implementation)
+        frame = frame.with_columns(place)
+        time = "row"
+    frame, n_missing = _complete(frame, columns, missing)
     items, _ = _number(column_values(frame["item"]), "item")
     who, annotators = _number(column_values(frame["annotator"]), "annotator")
     found, labels = _number(column_values(frame["label"]), "label")
@@ -95,8 +110,54 @@ def read_votes(
     numbers = {value: number for number, value in enumerate(order)}
     named = np.array([numbers[value] for value in labels])[found]
     when = None if time is None else _rank(column_values(frame["time"]), time)
+    known = None if gold is None else _right_labels(frame["gold"], order)
     keys = (named, *(() if when is None else (when,)), who, items)
-    return Votes(items, who, named, when, annotators, order, n_missing).take(np.lexsort(keys))
+    votes = Votes(items, who, named, when, annotators, order, n_missing, known)
+    return votes.take(np.lexsort(keys))
+
+
+def _judgement_rows(
+    table: Any,
+    item: str,
+    label: str | Sequence[str],
+    annotator: str | None,
+    time: str | None,
+    gold: str | None,
+) -> tuple[nw.DataFrame[Any], dict[str, str]]:
+    """Return one row per judgement, and what the columns that must be full are called."""
+    frame = open_table(table)
+    if not isinstance(label, str):
+        if annotator is not None or time is not None or gold is not None:
+            rule = "must be left out when `label` names a column for each annotator"
+            raise InputError("annotator and time and gold", rule)
+        stacked = stack_columns(frame, item, label)
+        labelled = collect(stacked.filter(~nw.col("label").is_null()))
+        return labelled, {"item": item, "label": "label", "annotator": "annotator"}
+    if annotator is None:
+        raise InputError("annotator", "must name the column that tells who judged")
+    columns = {"item": item, "label": label, "annotator": annotator}
+    columns |= {} if time is None else {"time": time}
+    wanted = columns | ({} if gold is None else {"gold": gold})
+    return collect(pick(frame, wanted)), columns
+
+
+def _right_labels(column: nw.Series[Any], classes: tuple[Any, ...]) -> IntArray:
+    """Return the class number of each gold label, -1 for gaps; anything else is refused."""
+    there = ~column.is_null().to_numpy()
+    values = column_values(column.filter(~column.is_null())).tolist()
+    numbers = {value: number for number, value in enumerate(classes)}
+    strangers = sort_values([value for value in dict.fromkeys(values) if value not in numbers])
+    if strangers:
+        raise InputError(
+            "gold",
+            f"must hold classes or gaps; the classes are {quote(classes)}",
+            value=quote(strangers),
+            remedy="Correct them, or declare all classes with {0}.",
+            settings=[Setting("classes")],
+        )
+    result = np.full(len(column), -1)
+    result[there] = [numbers[value] for value in values]
+    return result
 
 
 def _complete(
@@ -114,7 +175,7 @@ def _complete(
             remedy="Fill them, or leave such rows out with {0}.",
             settings=[Setting("missing", "drop")],
         )
-    kept = frame.drop_nulls() if gaps[worst] else frame
+    kept = frame.drop_nulls(list(columns)) if gaps[worst] else frame
     if not len(kept):
         rule = "must have at least one complete row"
         raise InputError("table", rule, value=f"{len(frame)} rows")
@@ -148,7 +209,7 @@ def _check_classes(classes: Sequence[Any], labels: tuple[Any, ...]) -> tuple[Any
             "label",
             f"must be one of the classes {quote(declared)}",
             value=quote(strangers),
-            remedy="Correct such labels or add them to {0}.",
+            remedy=f"{likely_meant(strangers, declared)}Correct such labels or add them to {{0}}.",
             settings=[Setting("classes")],
         )
     return declared
@@ -213,3 +274,26 @@ def set_repeats_aside(votes: Votes, generator: np.random.Generator) -> tuple[Vot
         int(np.count_nonzero(repeated & consistent)),
     )
     return votes.take(kept[np.lexsort((tie[kept], time[kept], votes.item[kept]))]), repeats
+
+
+def leave_repeats_out(votes: Votes, duplicates: str) -> Votes:
+    """Refuse annotators who judged an item more than once, or leave all those judgements out."""
+    pairs = votes.item * len(votes.annotators) + votes.annotator
+    _, owner, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    repeated = counts[owner] > 1
+    if not repeated.any() or duplicates == "keep":
+        return votes
+    n_pairs = int(np.count_nonzero(counts > 1))
+    if duplicates == "error":
+        who = votes.annotators[votes.annotator[np.argmax(repeated)]]
+        raise InputError(
+            "table",
+            "must have one label for each item and annotator",
+            value=f"several for {n_pairs} pair{'s' * (n_pairs > 1)}, one of them by {who!r}",
+            remedy="Clean the table, count every judgement with {0}, or none of them with {1}.",
+            settings=[Setting("duplicates", "keep"), Setting("duplicates", "drop")],
+        )
+    if repeated.all():
+        rule = "must have a label that is not repeated by its annotator"
+        raise InputError("table", rule, value="none")
+    return votes.take(np.flatnonzero(~repeated))
