@@ -7,7 +7,7 @@ TORCH := torch==2.13.0
 BENCH := .bench-venv
 # Continuous integration measures coverage, which takes a third of the time again.
 COVERAGE ?=
-BENCHMARKS := imports wasserstein decomposition deconvolution calibration annotations
+BENCHMARKS := imports wasserstein decomposition deconvolution calibration items annotations
 
 # Those that run on a CPU; the last writes the tables of experiments/README.md.
 EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_errors ferplus_table binary_regression \

@@ -314,6 +314,9 @@ CALIBRATORS = (
 )
 
 
+ITEM_METHODS = ("hocal", "isotonic", "boosting")
+
+
 def calibration() -> str:
     """Return fits and predictions of calibrators."""
     result = stored("calibration")
@@ -346,6 +349,23 @@ def calibration_memory() -> str:
     ]
     names = ["hocal, empirical", "hocal, cells", "netcal", "isotonic", "sigmoid"]
     return table(["items", "classes", "input", *names], rows)
+
+
+def items() -> str:
+    """Return fits and predictions of single items, beside peers that do a part of it."""
+    result = stored("items")
+    rows = []
+    for row in [*result["rows"], *result["many_classes"]]:
+        data = [count(row["n_items"]), count(row["n_classes"])]
+        for job in ("fit", "predict"):
+            times = [row["seconds"][name][job] for name in ITEM_METHODS]
+            peak = memory(row["peak_bytes"]["hocal"][job])
+            rows.append([*data, job, *map(duration, times), peak])
+            data = ["", ""]
+    head = ["items", "classes", "job", *ITEM_METHODS, "memory of hocal"]
+    told = ", ".join(f"{name} explains {share:.0%}" for name, share in result["explained"].items())
+    n_items = count(result["rows"][0]["n_items"])
+    return f"{table(head, rows)}\nOf the true disagreement of {n_items} fresh items {told}.\n"
 
 
 def annotation_counts() -> str:
@@ -554,6 +574,7 @@ TABLES: tuple[Maker, ...] = (
     deconvolution_fit,
     calibration,
     calibration_memory,
+    items,
     annotation_counts,
     annotation_cells,
     imports,
