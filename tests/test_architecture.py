@@ -222,6 +222,7 @@ ROOMS: dict[str, list[str]] = {
         "files",
         "outputs",
         "tables",
+        "exports",
         "items",
         "models",
         "left_out",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hocal
-from command_line import CLASSES, Run, Study
+from command_line import CLASSES, N_ITEMS, N_LABELS, Run, Study
 from engines import spark, why_no_spark  # noqa: F401
 from hocal.calibration.persistence import read_notes
 from hocal.cli import fit
@@ -318,6 +318,26 @@ def test_spark_reads_csv_without_a_header(
 
     assert outcome.code == 0, outcome.err
     assert_same_model(tmp_path / "m.hocal", in_python(study))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_spark_counts_the_export_of_a_tool(
+    run: Run,
+    study: Study,
+    tmp_path: Path,
+    spark: Any,  # noqa: ARG001, F811
+) -> None:
+    rows = Path(study / "labels.csv").read_text("utf-8").splitlines()[1:]
+    text = ["Input.item,Answer.insect.label,WorkerId,HITId", *(f"{row},H" for row in rows)]
+    (tmp_path / "batch.csv").write_text("\n".join(text), "utf-8")
+
+    outcome = run(
+        "fit", str(tmp_path / "batch.csv"), study / "predictions.csv", "--item", "item",
+        "--method", "cells", "--engine", "spark", "-o", str(tmp_path / "m.hocal"), "--json",
+    )  # fmt: skip
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["n_labels"] == N_ITEMS * N_LABELS
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hocal.cli import options
+from hocal.cli.exports import export_options, open_judged
 from hocal.cli.messages import working
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json
-from hocal.cli.tables import open_engine, open_labels
+from hocal.cli.tables import open_engine
 
 
 def check(
     labels: options.LabelsFile,
-    item: options.Item,
-    label: Annotated[str, typer.Option(help="Column with the labels.")],
-    annotator: Annotated[str, typer.Option(help="Column that tells who judged.")],
+    item: options.ItemOfLabels = None,
+    label: Annotated[str | None, typer.Option(help="Column with the labels.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Column that tells who judged.")] = None,
+    tool: options.Tool = None,
+    question: options.Question = None,
+    several: options.Several = "error",
     time: Annotated[
         str | None, typer.Option(help="Column that tells when, or in which order.")
     ] = None,
@@ -32,25 +36,31 @@ def check(
 ) -> None:
     """Check whether labels are independent, as the guarantees need: repeats, annotators, order.
 
+    The export of an annotation tool needs no names of columns.
+
     Example: hocal check labels.csv --item image --label choice --annotator worker
     """
     from hocal.annotations.independence import check_annotations
 
+    export = export_options(
+        labels, tool=tool, question=question, several=several, named=label is not None
+    )
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Checking"):
-        table: Any = open_labels(
+        judged = open_judged(
             read,
             labels,
+            export,
             item=item,
-            label=[label],
+            label=label,
             annotator=annotator,
             time=time,
             names=split_list(names, "--names"),
         )
         result = check_annotations(
-            table,
-            item=item,
-            label=label,
-            annotator=annotator,
+            judged.table,
+            item=judged.item,
+            label=judged.label,
+            annotator=judged.annotator,
             time=time,
             classes=split_list(classes, "--classes"),
             missing=missing,

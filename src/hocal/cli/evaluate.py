@@ -69,6 +69,9 @@ def evaluate(
     item: options.ItemOfModel = None,
     label: options.Label = None,
     annotator: options.Annotator = None,
+    tool: options.Tool = None,
+    question: options.Question = None,
+    several: options.Several = "error",
     count_columns: options.CountColumns = None,
     probability_columns: options.ColumnsOfModel = None,
     cell: options.CellOfModel = None,
@@ -108,7 +111,15 @@ def evaluate(
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
     label_choices = label_options(
-        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+        labels,
+        label=label,
+        annotator=annotator,
+        count_columns=count_columns,
+        names=names,
+        rules=rules,
+        tool=tool,
+        question=question,
+        several=several,
     )
     loaded = load_model(model).called(
         item=item,

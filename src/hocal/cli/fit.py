@@ -49,6 +49,9 @@ def fit(
     item: options.Item,
     label: options.Label = None,
     annotator: options.Annotator = None,
+    tool: options.Tool = None,
+    question: options.Question = None,
+    several: options.Several = "error",
     count_columns: options.CountColumns = None,
     classes: options.Classes = None,
     probability_columns: options.ProbabilityColumns = None,
@@ -113,7 +116,15 @@ def fit(
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
     label_choices = label_options(
-        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+        labels,
+        label=label,
+        annotator=annotator,
+        count_columns=count_columns,
+        names=names,
+        rules=rules,
+        tool=tool,
+        question=question,
+        several=several,
     )
     declared = split_list(classes, "--classes")
     with (

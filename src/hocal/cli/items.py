@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocal._base.errors import InputError, Setting
+from hocal.cli.exports import ANNOTATOR, LABEL, ExportOptions, export_options, open_judgements
 from hocal.cli.messages import FileError
 from hocal.cli.options import split_list
 from hocal.cli.tables import Probabilities, ReadTable, count_rows, open_labels, same_items
@@ -35,6 +36,7 @@ class LabelOptions(NamedTuple):
     count_columns: list[str]  #: columns with numbers of labels; empty where there are labels
     names: list[str] | None  #: names of all columns, of a CSV file without a header
     rules: Mapping[str, str]  #: which rows and items may be left out, by the names of these options
+    export: ExportOptions | None = None  #: where the labels are the export of an annotation tool
 
     @property
     def label_argument(self) -> str | list[str]:
@@ -49,6 +51,9 @@ class LabelOptions(NamedTuple):
             raise InputError("--label", "must be given, unless --count-columns is")
         if self.label and self.count_columns:
             raise InputError("--label", "must be left out with --count-columns")
+        if self.export is not None:
+            judgements = open_judgements(read, path, self.export, item=item)
+            return same_items(judgements, predictions, item)
         labels = open_labels(
             read,
             path,
@@ -62,18 +67,26 @@ class LabelOptions(NamedTuple):
 
 
 def label_options(
+    path: str | None = None,
     *,
     label: str | None,
     annotator: str | None,
     count_columns: str | None,
     names: str | None,
     rules: Mapping[str, str],
+    tool: str | None = None,
+    question: str | None = None,
+    several: str = "error",
 ) -> LabelOptions:
-    """Return the options as they were typed, their lists taken apart."""
+    """Return the options as they were typed, their lists taken apart; `path` is that of LABELS."""
     from hocal._base.validation import check_choice
 
     for name in ("unlabelled", "unpredicted"):
         check_choice(rules[name], name, ("error", "drop"))
+    named = label is not None or count_columns is not None
+    export = export_options(path, tool=tool, question=question, several=several, named=named)
+    if export is not None:
+        return LabelOptions([LABEL], ANNOTATOR, [], None, rules, export)
     return LabelOptions(
         split_list(label, "--label") or [],
         annotator,

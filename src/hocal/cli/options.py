@@ -11,6 +11,7 @@ import typer
 
 from hocal._base.errors import InputError
 
+_EXPORT = "The export of an annotation tool will do as well: JSON, JSONL, CSV, TSV, zip or folder."
 _FILES = "CSV, TSV (.gz too) or Parquet; a pattern such as 'part-*.parquet' names many files."
 _LIST = "A,B,..."  # or JSON, for names with commas or quotes
 
@@ -53,7 +54,7 @@ def _flag(help_: str, name: str) -> Any:
 
 
 LabelsFile: TypeAlias = Annotated[
-    str, typer.Argument(metavar="LABELS", help=f"Table of labels. {_FILES}")
+    str, typer.Argument(metavar="LABELS", help=f"Table of labels. {_FILES} {_EXPORT}")
 ]
 ProbabilitiesFile: TypeAlias = Annotated[
     str,
@@ -69,12 +70,26 @@ Force: TypeAlias = Annotated[bool, _flag("Replace the output if it exists.", "--
 AsJson: TypeAlias = Annotated[bool, _flag("Print JSON for machines instead of a table.", "--json")]
 
 Item: TypeAlias = Annotated[str, _text("Column that tells the items apart.", "--item")]
+ItemOfLabels: TypeAlias = Annotated[
+    str | None,
+    _text("Column that tells the items apart, or the field of an export that does.", "--item"),
+]
 Label: TypeAlias = Annotated[
     str | None,
     _text("Column with the labels, or one column for each annotator.", "--label", metavar=_LIST),
 ]
 Annotator: TypeAlias = Annotated[
     str | None, _text("Column that tells who judged, to find repeated judgements.", "--annotator")
+]
+Tool: TypeAlias = Annotated[
+    str | None,
+    _text("Tool that LABELS was exported from, such as label-studio; else recognised.", "--tool"),
+]
+Question: TypeAlias = Annotated[
+    str | None, _text("Question of the export to read, where there are several.", "--question")
+]
+Several: TypeAlias = Annotated[
+    str, _text("Answers of an export with several labels: error or drop.", "--several")
 ]
 CountColumns: TypeAlias = Annotated[
     str | None,

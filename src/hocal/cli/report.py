@@ -65,6 +65,9 @@ def report(
     item: options.ItemOfModel = None,
     label: options.Label = None,
     annotator: options.Annotator = None,
+    tool: options.Tool = None,
+    question: options.Question = None,
+    several: options.Several = "error",
     count_columns: options.CountColumns = None,
     probability_columns: options.ColumnsOfModel = None,
     cell: options.CellOfModel = None,
@@ -107,7 +110,15 @@ def report(
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": "drop", "unpredicted": unpredicted}
     label_choices = label_options(
-        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+        labels,
+        label=label,
+        annotator=annotator,
+        count_columns=count_columns,
+        names=names,
+        rules=rules,
+        tool=tool,
+        question=question,
+        several=several,
     )
     _check_options(output, labels, label_choices, as_json=as_json, as_markdown=as_markdown)
     loaded = load_model(model).called(

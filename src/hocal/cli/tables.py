@@ -6,9 +6,8 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from glob import escape
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 from hocal._base.errors import InputError
 from hocal.cli.files import SEPARATORS, expand, read_header, table_kind
@@ -26,11 +25,18 @@ __all__ = [
     "same_items",
 ]
 
-ReadTable: TypeAlias = "Callable[[str, Sequence[str] | None, Sequence[str]], Any]"
-"""Reads files as a table: path, names of columns for CSV without a header, and the numeric ones.
 
-All other columns of CSV files are text, so that an item 007 stays 007.
-"""
+class ReadTable(Protocol):
+    """Reads files as a table: path, names of columns for CSV without a header, and numeric ones.
+
+    All other columns of CSV files are text, so that an item 007 stays 007.
+    """
+
+    def __call__(self, path: str, names: Sequence[str] | None, numbers: Sequence[str], /) -> Any:
+        """Return the table of an engine."""
+
+    def hold(self, columns: Mapping[str, Sequence[str]]) -> Any:
+        """Return a table of the same engine with columns of text."""
 
 
 # of a column of CSV in DuckDB, by whether it holds numbers
@@ -295,6 +301,18 @@ def _first_length(frame: Any, path: str, column: str, n_classes: int | None) -> 
     return int(found)
 
 
+class _DuckDB(NamedTuple):
+    connection: Any
+
+    def __call__(self, path: str, names: Sequence[str] | None, numbers: Sequence[str], /) -> Any:
+        return _read_with_duckdb(self.connection, path, names, numbers)
+
+    def hold(self, columns: Mapping[str, Sequence[str]]) -> Any:
+        import pyarrow as pa
+
+        return self.connection.from_arrow(pa.table(dict(columns)))
+
+
 @contextmanager
 def _open_duckdb(memory_limit: str) -> Iterator[ReadTable]:
     import duckdb
@@ -304,7 +322,7 @@ def _open_duckdb(memory_limit: str) -> Iterator[ReadTable]:
         # else it spills into the working directory
         connection.execute(f"SET temp_directory = {_quote(folder)}")
         connection.execute("SET enable_progress_bar = false")
-        yield partial(_read_with_duckdb, connection)
+        yield _DuckDB(connection)
 
 
 def _read_with_duckdb(
@@ -326,6 +344,17 @@ def _read_with_duckdb(
     )
 
 
+class _Spark(NamedTuple):
+    session: Any
+
+    def __call__(self, path: str, names: Sequence[str] | None, numbers: Sequence[str], /) -> Any:
+        return _read_with_spark(self.session, path, names, numbers)
+
+    def hold(self, columns: Mapping[str, Sequence[str]]) -> Any:
+        rows = list(zip(*columns.values(), strict=True))
+        return self.session.createDataFrame(rows, list(columns))
+
+
 @contextmanager
 def _open_spark(master: str | None) -> Iterator[ReadTable]:
     try:
@@ -339,7 +368,7 @@ def _open_spark(master: str | None) -> Iterator[ReadTable]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # PySpark's, about the version of pandas
-            yield partial(_read_with_spark, session)
+            yield _Spark(session)
     finally:
         if running is None:
             session.stop()

@@ -39,7 +39,7 @@ class Lewidi:
                 raise refuse("must hold an object for each item", where=_place(file, name))
             item = name if file.alone else f"{file.stem}/{name}"
             text = record.get("text")
-            fields = record | {"id": name} | (text if isinstance(text, dict) else {})
+            fields = record | {"id": item} | (text if isinstance(text, dict) else {})
             for person, given in _pairs(record, _place(file, name)):
                 labels = tuple(part.strip() for part in given.split(",") if part.strip())
                 yield Response(item, fields, person, {QUESTION: labels})

@@ -64,7 +64,7 @@ def _person(record: Record) -> Any:
 def _response(record: Record, given: Mapping[str, Any], person: str | None) -> Response:
     item = as_name(record.get("id", record.get("instance_id")))
     answers = {str(question): _chosen(labels) for question, labels in given.items()}
-    return Response(item, record, person, answers)
+    return Response(item, record | {"id": item, "instance_id": item}, person, answers)
 
 
 def _chosen(labels: Any) -> Labels | None:

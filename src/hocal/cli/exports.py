@@ -1,0 +1,131 @@
+"""Exports of annotation tools in the place of a table of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hocal._base.errors import InputError
+from hocal.cli.messages import FileError, note
+from hocal.cli.tables import ReadTable, open_labels
+
+__all__ = [
+    "ANNOTATOR",
+    "LABEL",
+    "ExportOptions",
+    "Judged",
+    "export_options",
+    "open_judged",
+    "open_judgements",
+]
+
+# columns of the table that an export becomes
+ITEM, LABEL, ANNOTATOR = "item", "label", "annotator"
+# that no table has; of others, which a table may have as well, the content tells
+ENDINGS = (".json", ".jsonl", ".zip", ".json.gz", ".jsonl.gz")
+
+
+class ExportOptions(NamedTuple):
+    """What the options of a command say about the export of an annotation tool."""
+
+    tool: str | None
+    question: str | None
+    several: str
+
+
+def export_options(
+    path: str | None, *, tool: str | None, question: str | None, several: str, named: bool
+) -> ExportOptions | None:
+    """Return the options for an export; None where LABELS is a table, or there are no labels.
+
+    `named` says that options name columns: then it is a table, whatever its columns are called.
+    """
+    if tool is not None and named:
+        rule = "must be left out with --label and --count-columns, which name columns of a table"
+        raise InputError("--tool", rule)
+    if path is not None and not named and (tool is not None or _is_export(path)):
+        return ExportOptions(tool, question, several)
+    if question is not None:
+        raise InputError("--question", "must be left out for a table: it is about exports of tools")
+    return None
+
+
+class Judged(NamedTuple):
+    """Judgements of a table or an export, one row each, and the names of their columns."""
+
+    table: Any
+    item: str
+    label: str
+    annotator: str
+
+
+def open_judged(
+    read: ReadTable,
+    path: str,
+    export: ExportOptions | None,
+    *,
+    item: str | None,
+    label: str | None,
+    annotator: str | None,
+    time: str | None = None,
+    names: Sequence[str] | None = None,
+) -> Judged:
+    """Open judgements without predictions: an export, or a table whose columns are named."""
+    if export is not None:
+        if time is not None:
+            raise InputError("--time", "must be left out for an export, which is read without it")
+        table = open_judgements(read, path, export, item=item)
+        return Judged(table, item or ITEM, LABEL, ANNOTATOR)
+    columns = {"--item": item, "--label": label, "--annotator": annotator}
+    for option, column in columns.items():
+        if column is None:
+            rule = "must be given, unless LABELS is the export of an annotation tool"
+            raise InputError(option, rule)
+    chosen = [str(column) for column in columns.values()]
+    table = open_labels(
+        read, path, item=chosen[0], label=[chosen[1]], annotator=chosen[2], time=time, names=names
+    )
+    return Judged(table, *chosen)
+
+
+def open_judgements(read: ReadTable, path: str, options: ExportOptions, *, item: str | None) -> Any:
+    """Return the judgements of an export as a table of the engine, all of it text.
+
+    The items are in the column `item`, which must be the name of a field that every item has; they
+    are those of the tool if it is None.
+    """
+    from hocal.annotations.exports import read_annotations
+
+    if item in (LABEL, ANNOTATOR):
+        raise InputError("--item", "must be another name than that for an export", value=repr(item))
+    try:
+        found = read_annotations(path, item=item, **options._asdict())
+    except InputError as error:
+        raise _about_file(error, path) from error
+    note(" ".join(str(found).splitlines()))
+    labels = list(map(str, found.table["label"]))
+    columns = {item or ITEM: found.table["item"], LABEL: labels}
+    return read.hold(columns | {ANNOTATOR: found.table["annotator"]})
+
+
+def _is_export(path: str) -> bool:
+    """Tell an export from a table by its ending or, where that does not tell, its content."""
+    from hocal.annotations.exports.reading import recognise
+
+    where = Path(path)
+    if where.is_dir():
+        return not any(where.glob("*.parquet"))
+    if path.lower().endswith(ENDINGS):
+        return True
+    try:
+        return where.is_file() and ".parquet" not in where.suffixes and recognise(path)
+    except InputError:
+        return False  # what is wrong with a table is said by who reads it
+
+
+def _about_file(error: InputError, path: str) -> InputError:
+    """Name the file in an error about the export as a whole."""
+    if error.argument != "path":
+        return error
+    return FileError(**(error._fields() | {"argument": path}))
