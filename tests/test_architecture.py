@@ -41,6 +41,7 @@ ROOMS: dict[str, list[str]] = {
     "cells": ["protocol", "partitions", "statistics"],
     "guarantees": [
         "betting",
+        "shift_evidence",
         "means",
         "bernstein",
         "polynomials",
@@ -138,6 +139,7 @@ ROOMS: dict[str, list[str]] = {
         "scores",
         "inputs",
         "levels",
+        "reference",
         "seen_items",
         "set_calibration",
         "calibrator",

@@ -40,6 +40,7 @@ from hocal.calibration.inputs import (
     check_own_labels,
 )
 from hocal.calibration.levels import LevelSets, level_sets
+from hocal.calibration.reference import Expected, Reference, learn_reference, summarise, thinned
 from hocal.calibration.seen_items import SeenItems, item_fingerprints
 from hocal.calibration.set_calibration import SetCalibration, calibrate_sets, expected_error
 from hocal.cells.partitions import as_partition
@@ -131,6 +132,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         "cell" where a cell has items of its own, else "neighbours" or "pool".
     item_model_ : ItemModel or None
         What predicts the mixtures of items; None for the other methods.
+    reference_ : Reference or None
+        What the calibration items were like, to compare new ones with; None after a fit on
+        statistics or in parts.
     temperature_ : float
         What temperature scaling alone would divide the logarithms of the prediction by, to compare
         with; NaN after a fit on statistics.
@@ -172,6 +176,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     seen_: SeenItems
     sets_: SetCalibration | None
     input_shape_: InputShape
+    reference_: Reference | None
     temperature_: float
     diagnostics_: dict[str, Any]
 
@@ -232,8 +237,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self._fit_cells(self._count(given, labels, where))
         self._set_items(given, None)
         self.temperature_ = fit_temperature(given.mean, labels)
+        folds = None
         if self.method == "items" and len(given) >= FEWEST_ITEMS:
-            self._fit_items(given, labels, where)
+            folds = self._fit_items(given, labels, where)
+        self.reference_ = self._refer(given, labels, where, folds)
         return self
 
     def partial_fit(
@@ -274,6 +281,50 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """Return the predictions after checking them, and the cell of each item."""
         given = self._check_given(probabilities, None, any_features=True)
         return Located(given.mean, self.partition_.assign_checked(given.mean, cells))
+
+    def expect(
+        self,
+        probabilities: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+    ) -> Expected:
+        """Say what labels of items should be like: their distribution, and how often two differ.
+
+        Parameters are those of `decompose`. `panel_size` has no part in it.
+
+        Returns
+        -------
+        Expected
+            The cell of each item, the mean of its mixture, and the chance that two people disagree.
+        """
+        given, where, _ = self._check_all(probabilities, features, None, cells)
+        return self._expect(given, where, None)
+
+    def summarise(
+        self,
+        probabilities: ArrayLike,
+        *,
+        features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+    ) -> Array:
+        """Return what predictions and features of items look like, as `reference_` has it."""
+        given, where, _ = self._check_all(probabilities, features, None, cells)
+        reference = self.known_reference()
+        centre, spread = reference.feature_centre, reference.feature_spread
+        return summarise(given, self._expect(given, where, None), centre, spread)
+
+    def known_reference(self) -> Reference:
+        """Return `reference_`, or say that there is none."""
+        self._check_fitted()
+        if self.reference_ is None:
+            raise InputError(
+                "calibrator",
+                "must have been fitted with `fit`, on items, by this version of hocal",
+                value="one that knows no calibration items",
+                remedy="Call fit(probabilities, counts); save it again if it comes from a file.",
+            )
+        return self.reference_
 
     def predict_mixture(
         self,
@@ -602,13 +653,14 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
 
     def _forget_items(self) -> None:
         self.temperature_ = math.nan
+        self.reference_ = None
         self.item_model_ = None
         self.levels_ = {}
         self.seen_ = SeenItems.none()
         self.sets_ = None
 
-    def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> None:
-        """Fit the mixtures of items, with the mixtures of the cells as anchors."""
+    def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> Index:
+        """Fit the mixtures of items, with the mixtures of the cells as anchors; return folds."""
         prints = item_fingerprints(given, labels)
         folds = balanced_folds(prints, N_FOLDS)
         levels = self._levels_by_fold(given, labels, where, folds)
@@ -621,6 +673,29 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             quantity: level_sets(values, given.mean, labels)
             for quantity, values in zip(CERTIFIED[1:], model.out_of_fold, strict=True)
         }
+        return folds
+
+    def _refer(
+        self, given: GivenItems, labels: Counts, where: Index, folds: Index | None
+    ) -> Reference:
+        """Return what the items of the fit are like, each predicted without its own fold."""
+        rows = thinned(len(given))
+        items, cells = given.rows(rows), where[rows]
+        without_own = self._expect(items, cells, None if folds is None else folds[rows])
+        final = without_own if folds is None else self._expect(items, cells, None)
+        n_cells = self.statistics_.n_cells
+        return learn_reference(items, labels[rows], without_own, final, n_cells)
+
+    def _expect(self, given: GivenItems, where: Index, folds: Index | None) -> Expected:
+        """Return what labels should be like, from parameters that have not seen a fold."""
+        if self.item_model_ is None:
+            disagreement = decompose(self.cell_mixtures_, "brier").aleatoric[where]
+            return Expected(where, self._cell_means(given.mean, where), disagreement)
+        nowhere = np.full(len(given), -1, dtype=np.intp)
+        without = nowhere if folds is None else folds
+        model = self.item_model_
+        mixtures = model.predict_without(without, given.members, given.features, where)
+        return Expected(where, mixtures.mean(), mixtures.aleatoric("brier"))
 
     def _levels_by_fold(
         self, given: GivenItems, labels: Counts, where: Index, folds: Index

@@ -21,6 +21,7 @@ from hocal.calibration.by_item.model import ItemModel
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.inputs import InputShape
 from hocal.calibration.levels import LevelSets
+from hocal.calibration.reference import Reference
 from hocal.calibration.seen_items import SeenItems
 from hocal.calibration.set_calibration import SetCalibration
 from hocal.cells.protocol import CellLayout, Partition, find_partition
@@ -36,6 +37,7 @@ VERSION = 2
 _LEARNED = "partition."  # before the names of arrays that a partition learned
 _PARAMETER = "partition parameter."  # before those that it was made with
 _ITEMS = "items."  # before the names of arrays of the model of items
+_REFERENCE = "reference."  # before those of what calibration items were like
 _SOURCES = ("cell", "neighbours", "pool")
 
 Tensors = dict[str, NDArray[Any]]
@@ -289,6 +291,9 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
         scores, errors = calibrator.sets_
         tensors |= {"sets.scores": scores.weights}
         tensors |= {"sets.errors": errors.values, "sets.repeats": errors.repeats}
+    if calibrator.reference_ is not None:
+        arrays = calibrator.reference_.arrays()
+        tensors |= {f"{_REFERENCE}{name}": array for name, array in arrays.items()}
     return tensors
 
 
@@ -346,6 +351,8 @@ def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
     arrays = _with_prefix(tensors, _ITEMS)
     calibrator.item_model_ = ItemModel.from_arrays(arrays) if arrays else None
     calibrator.sets_ = _rebuild_sets(header, tensors)
+    known = _with_prefix(tensors, _REFERENCE)
+    calibrator.reference_ = Reference.from_arrays(known) if known else None
     return calibrator
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from hocal._base.errors import InputError
-from hocal._base.typing import Array, IntArray, Mask
+from hocal._base.typing import Array, Counts, IntArray, Mask
 from hocal._base.validation import (
     check_array,
     check_counts,
@@ -31,6 +31,7 @@ __all__ = [
     "central_moments",
     "factorial_moments",
     "pair_disagreement",
+    "pair_shares",
     "snapshot_weights",
 ]
 
@@ -121,10 +122,14 @@ def pair_disagreement(counts: Any) -> Array:
     >>> pair_disagreement([[1, 1], [3, 1], [1, 0]]).tolist()
     [1.0, 0.5, nan]
     """
-    checked = check_counts(counts, minimum_total=0)
-    totals = label_totals(checked)
+    return pair_shares(check_counts(counts, minimum_total=0))
+
+
+def pair_shares(counts: Counts) -> Array:
+    """Return `pair_disagreement` of counts that were checked before."""
+    totals = label_totals(counts)
     pairs = totals * (totals - 1)  # in order
-    alike = label_totals(checked * checked) - totals  # the product is one by entries, sparse or not
+    alike = label_totals(counts * counts) - totals  # the product is one by entries, sparse or not
     result = np.full(len(totals), np.nan)
     np.divide(pairs - alike, pairs, out=result, where=pairs > 0)
     return result

@@ -1,0 +1,188 @@
+"""What calibration items were like: to see later whether new ones still are.
+
+Residuals of labels, each item predicted without its own labels, tell what a calibrated prediction
+may be off by; summaries of predictions and features need no labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocal._base.errors import InputError
+from hocal._base.typing import Array, Counts, Index
+from hocal._base.validation import label_totals
+from hocal.calibration.inputs import GivenItems
+from hocal.guarantees.shift_evidence import N_MEANS, Means, learn_means
+from hocal.uncertainty.entropy import get_entropy
+from hocal.uncertainty.moments import pair_shares
+
+__all__ = [
+    "Expected",
+    "Reference",
+    "Residuals",
+    "learn_reference",
+    "residuals",
+    "summarise",
+    "summary_names",
+    "thinned",
+]
+
+MAX_ITEMS = 20_000  # whose residuals are compared: limits on a mean get no better that matters
+MAX_SUMMARIES = 2_000  # items that stand for all: shares are known to a hundredth
+# Features of one half of the items are measured on the scale of the other, as new ones will be.
+EVEN, ODD = slice(0, None, 2), slice(1, None, 2)
+SUMMARIES = ("top class", "top probability", "entropy", "aleatoric", "epistemic")
+SPREAD, DISTANCE = "spread of members", "distance of features"
+
+
+class Expected(NamedTuple):
+    """What a calibrator expects of the labels of items."""
+
+    cells: Index  #: (n_items,)
+    mean: Array  #: (n_items, n_classes) how labels should be distributed
+    disagreement: Array  #: (n_items,) how often two people should disagree
+
+    def rows(self, chosen: Index | slice) -> Expected:
+        """Return what is expected of some of the items."""
+        return Expected(self.cells[chosen], self.mean[chosen], self.disagreement[chosen])
+
+
+class Residuals(NamedTuple):
+    """By how much labels differ from what was expected of them, each in [-1, 1]."""
+
+    disagreement: Array  #: (n_items,) of pairs of labels; NaN for an item with one label
+    top: Array  #: (n_items,) share of labels for the class that was expected most
+    classes: Array  #: (n_items, n_classes) share of labels for each class
+
+    def rows(self, chosen: Index | slice) -> Residuals:
+        """Return those of some of the items."""
+        return Residuals(self.disagreement[chosen], self.top[chosen], self.classes[chosen])
+
+
+class Reference(NamedTuple):
+    """Calibration items, in few numbers.
+
+    Rows of `means` are, in this order: disagreement, the top class and each class, over all items;
+    then disagreement and the top class of each cell.
+    """
+
+    means: Means
+    summaries: Array  #: (n_summarised, n_summaries), each column sorted
+    feature_centre: Array  #: (n_features,)
+    feature_spread: Array  #: (n_features,)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays by name, for saving; rows without values are left out."""
+        filled = np.flatnonzero(self.means.n_values)
+        means = {name: array[filled] for name, array in self.means._asdict().items()}
+        others = {name: getattr(self, name) for name in self._fields[1:]}
+        return {"n_rows": np.array(len(self.means.n_values)), "rows": filled} | means | others
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Reference:
+        """Return what was saved; the shapes must fit together."""
+        rows, n_rows = _take(arrays, "rows", -1), int(_take(arrays, "n_rows"))
+        if len(rows) and not (rows[0] >= 0 and rows[-1] < n_rows and (np.diff(rows) > 0).all()):
+            raise InputError("reference rows", f"must rise from 0 to below {n_rows}", value=rows)
+        means = learn_means(np.empty(0), np.empty(0, dtype=np.intp), n_rows)
+        extra = {"candidates": (2, N_MEANS), "log_doubt": (2, N_MEANS)}
+        for name, array in means._asdict().items():
+            array[rows] = _take(arrays, name, len(rows), *extra.get(name, ()))
+        centre = _take(arrays, "feature_centre", -1)
+        spread = _take(arrays, "feature_spread", len(centre))
+        return cls(means, _take(arrays, "summaries", -1, -1), centre, spread)
+
+
+def residuals(expected: Expected, labels: Counts) -> Residuals:
+    """Return by how much labels differ from what was expected."""
+    totals = label_totals(labels)
+    dense = labels if isinstance(labels, np.ndarray) else labels.toarray()
+    classes = dense / totals[:, None] - expected.mean
+    top = expected.mean.argmax(axis=1)
+    disagreement = pair_shares(labels) - expected.disagreement
+    return Residuals(disagreement, classes[np.arange(len(top)), top], classes)
+
+
+def learn_reference(
+    given: GivenItems, labels: Counts, without_own: Expected, final: Expected, n_cells: int
+) -> Reference:
+    """Return what calibration items are like.
+
+    Parameters
+    ----------
+    given, labels
+        The items.
+    without_own : Expected
+        What is expected of each item when its own labels are not known.
+    final : Expected
+        What the fitted calibrator expects.
+    n_cells : int
+        Number of cells of the partition.
+    """
+    found = residuals(without_own, labels)
+    cells = without_own.cells
+    several = ~np.isnan(found.disagreement)
+    columns = [found.disagreement[several], found.top, *found.classes.T]
+    n_whole = len(columns)
+    values = [*columns, found.disagreement[several], found.top]
+    owners = [np.full(len(column), row) for row, column in enumerate(columns)]
+    owners += [n_whole + 2 * cells[several], n_whole + 2 * cells + 1]
+    means = learn_means(np.concatenate(values), np.concatenate(owners), n_whole + 2 * n_cells)
+    centre, spread = _scale(given.rows(EVEN).features)
+    summaries = summarise(given.rows(ODD), final.rows(ODD), centre, spread)
+    step = max(-(-len(summaries) // MAX_SUMMARIES), 1)
+    return Reference(means, np.sort(summaries[::step], axis=0), centre, spread)
+
+
+def summarise(given: GivenItems, expected: Expected, centre: Array, spread: Array) -> Array:
+    """Return one row per item with what predictions and features look like, no label needed."""
+    shannon = get_entropy("shannon")
+    predictive = get_entropy("brier").value(expected.mean, check_input=False)
+    mean = given.mean
+    columns = [
+        mean.argmax(axis=1),
+        mean.max(axis=1),
+        shannon.value(mean, check_input=False),
+        expected.disagreement,
+        predictive - expected.disagreement,
+    ]
+    if given.members.shape[1] > 1:
+        within = shannon.value(given.members, check_input=False).mean(axis=1)
+        columns.append(columns[2] - within)
+    if given.features is not None:
+        columns.append((((given.features - centre) / spread) ** 2).mean(axis=1))
+    return np.column_stack(columns)
+
+
+def summary_names(n_members: int, n_features: int) -> tuple[str, ...]:
+    """Return what the columns of `summarise` are."""
+    return SUMMARIES + (SPREAD,) * (n_members > 1) + (DISTANCE,) * (n_features > 0)
+
+
+def thinned(n_items: int) -> slice:
+    """Return evenly spaced rows, few enough for residuals."""
+    return slice(None, None, -(-n_items // MAX_ITEMS))
+
+
+def _scale(features: Array | None) -> tuple[Array, Array]:
+    """Return the centre and the spread of each feature; a constant one has spread 1."""
+    if features is None:
+        return np.empty(0), np.empty(0)
+    spread = features.std(axis=0)
+    return features.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def _take(arrays: dict[str, NDArray[Any]], name: str, *shape: int) -> NDArray[Any]:
+    """Return a finite array that must have this shape, -1 for any length."""
+    if name not in arrays:
+        raise InputError("reference", f"must have {name}", value=sorted(arrays))
+    array = np.asarray(arrays[name])
+    lengths = zip(shape, array.shape, strict=False)
+    if array.ndim != len(shape) or any(a not in (-1, b) for a, b in lengths):
+        raise InputError(f"reference {name}", f"must have shape {shape}", value=array.shape)
+    if not np.isfinite(array).all():
+        raise InputError(f"reference {name}", "must be finite", value=array)
+    return array
