@@ -156,6 +156,10 @@ ROOMS: dict[str, list[str]] = {
         "budget",
         "label_gains",
         "purchases",
+        "familiarity",
+        "watched",
+        "monitor_state",
+        "monitoring",
     ],
     "datasets": [
         "sources",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UniformPartition,
     )
     from hocal.decisions import (
+        Monitor,
         compare,
         headroom,
         interval_width,
@@ -68,6 +69,7 @@ __all__ = [
     "LevelSetPartition",
     "LossDecomposition",
     "Mixtures",
+    "Monitor",
     "PrecomputedPartition",
     "PredictionSets",
     "QuantilePartition",
@@ -131,6 +133,7 @@ _HOMES = {
         "UniformPartition",
     ],
     "decisions": [
+        "Monitor",
         "compare",
         "headroom",
         "interval_width",

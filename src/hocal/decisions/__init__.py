@@ -1,8 +1,10 @@
-"""What to do next: what is left to gain, which model is better, which labels to collect."""
+"""What to do next: what is left to gain, which model is better, which labels to collect, shift."""
 
 from hocal.decisions.budget import BudgetPlan, plan_budget
 from hocal.decisions.comparison import ClassDifference, Comparison, compare
+from hocal.decisions.familiarity import Familiarity, familiarity
 from hocal.decisions.gains import Headroom, HeadroomPart, headroom
+from hocal.decisions.monitoring import EvidencePath, Finding, Monitor
 from hocal.decisions.planning import interval_width, items_needed
 from hocal.decisions.purchases import NextLabels, next_labels
 
@@ -10,10 +12,15 @@ __all__ = [
     "BudgetPlan",
     "ClassDifference",
     "Comparison",
+    "EvidencePath",
+    "Familiarity",
+    "Finding",
     "Headroom",
     "HeadroomPart",
+    "Monitor",
     "NextLabels",
     "compare",
+    "familiarity",
     "headroom",
     "interval_width",
     "items_needed",
