@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import optimize, special
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array
@@ -481,11 +481,8 @@ def _binary_modulus(
 
 def least_concave_majorant(x: Array, y: Array) -> Array:
     """Return the smallest concave function above the points (x, y), at each x."""
-    hull: list[int] = []
-    for i in range(len(x)):
-        while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[i] - x[hull[-2]]) <= (
-            y[i] - y[hull[-2]]
-        ) * (x[hull[-1]] - x[hull[-2]]):
-            hull.pop()
-        hull.append(i)
-    return np.interp(x, x[hull], y[hull])
+    # Its slopes are the decreasing ones nearest to those between neighbours; where it keeps one
+    # slope, it is a chord, and the points inside are left out.
+    slopes = np.diff(y) / np.diff(x)
+    corners = optimize.isotonic_regression(slopes, weights=np.diff(x), increasing=False).blocks
+    return np.asarray(np.interp(x, x[corners], y[corners]))
