@@ -20,6 +20,9 @@ from hocal.plot import LabelCurveDisplay, ReliabilityDisplay, UncertaintyMapDisp
 K = 3
 N_ITEMS = 6000
 N_FIT = 2500
+LABEL_NUMBERS = (2, 3, 5, 10)
+N_SPLITS = 3
+MIN_ITEMS = 30  # of a cell that is drawn: labels of fewer say little
 CALIBRATORS = {
     "the paper's method": hocal.SnapshotCalibrator(method="empirical"),
     "hocal": hocal.SnapshotCalibrator(),
@@ -39,7 +42,7 @@ def draw_reliability(world: World) -> Figure:
         display = ReliabilityDisplay.from_estimator(
             calibrator, world.predictions[test], held_out, random_state=0
         )
-        display.plot(ax, min_items=30, title=f"{name}, {K} labels per item")
+        display.plot(ax, min_items=MIN_ITEMS, title=f"{name}, {K} labels per item")
         ax.set(xlim=(-0.05, 1.45), ylim=(-0.05, 1.45))
         inside = 1 - display.n_items @ display.outside / display.n_items.sum()
         print(f"{name}: cells with {inside:.0%} of the items lie inside their noise band")
@@ -56,7 +59,12 @@ def draw_uncertainty(world: World) -> Figure:
     )
     many = world.draw(50, random_state=3)
     curve = LabelCurveDisplay.from_estimator(
-        CALIBRATORS, world.predictions, many, k=(2, 3, 5, 10), n_splits=3, random_state=0
+        CALIBRATORS,
+        world.predictions,
+        many,
+        k=LABEL_NUMBERS,
+        n_splits=N_SPLITS,
+        random_state=0,
     )
     curve.plot(right, title="what labels buy")
     for name, (k, errors) in curve.curves.items():

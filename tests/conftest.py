@@ -11,6 +11,10 @@ if (
 ):  # without a GPU, Triton interprets kernels; it must know before its first import
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# Optimal transport reads arrays here. For tensors it would import PyTorch, which takes two seconds
+# in each process that a test starts.
+os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
+
 # derandomize: every run tries the same examples, so a red test is red for everyone.
 settings.register_profile("hocal", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.load_profile("hocal")

@@ -8,6 +8,7 @@ from pyarrow import csv, parquet
 
 from command_line import CLASSES, N_ITEMS, N_LABELS, Outcome, Run, Study, study_tables
 from hocal.cli import main
+from hocal.cli.demonstration import Demonstration, demonstrate
 from hocal.datasets import make_mixture_world
 
 
@@ -21,6 +22,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return Outcome(int(exit_.value.code or 0), *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def shown() -> Demonstration:
+    """Show two thousand digits, with few and with many labels."""
+    return demonstrate(n_items=2000, label_numbers=(2, 10))
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,15 @@
 """`hocal demo` prints its tables and writes its page."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from command_line import Run
+from hocal.cli.demonstration import Demonstration
 
 
 def test_demo_prints_its_tables_and_writes_a_page(run: Run, tmp_path: Path) -> None:
-    outcome = run("demo", "--items", "300", "--output", str(tmp_path / "page.html"))
+    outcome = run("demo", "--items", "200", "--output", str(tmp_path / "page.html"))
 
     assert outcome.code == 0
     for words in ("the paper's method", "hocal", "the truth", "95% interval"):
@@ -17,12 +17,14 @@ def test_demo_prints_its_tables_and_writes_a_page(run: Run, tmp_path: Path) -> N
     assert "Digits that are hard to read" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_demo_as_json_holds_the_numbers(run: Run, tmp_path: Path) -> None:
-    result = json.loads(
-        run("demo", "--items", "300", "--json", "--output", str(tmp_path / "page.html")).out
-    )
+def test_demo_as_json_holds_the_numbers(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Demonstration
+) -> None:
+    monkeypatch.setattr("hocal.cli.demonstration.demonstrate", lambda **_: shown)
 
-    assert len(result["estimates"]) == 6
+    result = run("demo", "--json", "--output", str(tmp_path / "page.html")).json
+
+    assert result["estimates"] == [estimate._asdict() for estimate in shown.estimates]
     assert set(result["truth"]) == {"predictive", "aleatoric", "epistemic"}
 
 

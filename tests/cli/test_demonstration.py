@@ -7,11 +7,6 @@ import pytest
 from hocal.cli.demonstration import Demonstration, demonstrate
 
 
-@pytest.fixture(scope="module")
-def shown() -> Demonstration:
-    return demonstrate(n_items=2000, label_numbers=(2, 10))
-
-
 def test_hocal_is_closer_to_the_truth_than_the_papers_method_at_every_number_of_labels(
     shown: Demonstration,
 ) -> None:
@@ -38,7 +33,7 @@ def test_the_report_shows_digits(shown: Demonstration) -> None:
 def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
     told: list[str] = []
     first, second = (
-        demonstrate(n_items=300, label_numbers=[3], progress=told.append) for _ in range(2)
+        demonstrate(n_items=150, label_numbers=[3], progress=told.append) for _ in range(2)
     )
 
     assert first.estimates == second.estimates

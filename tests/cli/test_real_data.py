@@ -15,7 +15,8 @@ import hocal
 from command_line import Run
 
 DATA = Path(os.environ.get("HOCAL_DATA", "nowhere"))
-N_CALIBRATION, N_TEST = 2000, 500
+# The first and the last thousand images, of which these have labels.
+N_IMAGES, N_CALIBRATION, N_TEST = 2000, 1000, 300
 CLASSES = ",".join(map(str, range(10)))
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="HOCAL_DATA names no folder")
@@ -27,12 +28,19 @@ def write_labels(path: Path, counts: NDArray[np.int64], first: int) -> None:
     parquet.write_table(pa.table({"image": entries // 10 + first, "choice": entries % 10}), path)
 
 
+def load_cifar10h() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return predictions and label counts."""
+    some = np.r_[: N_IMAGES // 2, -N_IMAGES // 2 : 0]
+    counts = np.load(DATA / "cifar10h" / "cifar10h-counts.npy")
+    p = np.load(DATA / "cifar10h" / "cifar10-test-softmax.npz")["resnet18"]
+    return p[some], counts[some]
+
+
 @pytest.fixture(scope="module")
 def cifar10h(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """CIFAR-10H as Parquet files: labels of calibration and test images, predictions of all."""
     folder = tmp_path_factory.mktemp("cifar10h")
-    counts = np.load(DATA / "cifar10h" / "cifar10h-counts.npy")
-    p = np.load(DATA / "cifar10h" / "cifar10-test-softmax.npz")["resnet18"]
+    p, counts = load_cifar10h()
     write_labels(folder / "calibration.parquet", counts[:N_CALIBRATION], 0)
     write_labels(folder / "test.parquet", counts[-N_TEST:], len(counts) - N_TEST)
     columns = {f"p{j}": p[:, j] for j in range(10)}
@@ -61,8 +69,7 @@ def test_cifar10h_gives_the_numbers_of_python(run: Run, cifar10h: Path, tmp_path
     ]
     found = run("evaluate", model, str(cifar10h / "test.parquet"), softmax, *measure).json
 
-    counts = np.load(DATA / "cifar10h" / "cifar10h-counts.npy")
-    p = np.load(DATA / "cifar10h" / "cifar10-test-softmax.npz")["resnet18"]
+    p, counts = load_cifar10h()
     calibrator = hocal.SnapshotCalibrator().fit(p[:N_CALIBRATION], counts[:N_CALIBRATION])
     parts, certificate = calibrator.decompose(p), calibrator.certify()
     error = calibrator.calibration_error(

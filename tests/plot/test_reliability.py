@@ -198,7 +198,7 @@ def test_intervals_of_the_mean_are_betting_intervals(scene: Any) -> None:
 def test_the_noise_band_holds_the_share_it_promises_when_predictions_are_right(
     quantity: Any,
 ) -> None:
-    world = make_mixture_world(6000, 3, n_cells=60, ambiguity=0.4, random_state=0)
+    world = make_mixture_world(2400, 3, n_cells=60, ambiguity=0.4, random_state=0)
 
     display = ReliabilityDisplay.from_predictions(
         world.mixtures,
