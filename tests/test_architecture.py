@@ -17,6 +17,7 @@ ROOMS: dict[str, list[str]] = {
         "frames",
         "notebook",
         "pictures",
+        "saved_arrays",
         "validation",
     ],
     "uncertainty": [
@@ -146,6 +147,8 @@ ROOMS: dict[str, list[str]] = {
         "cross_fitting",
         "training_items",
         "classifier",
+        "saved_header",
+        "saved_parts",
         "persistence",
     ],
     "decisions": [

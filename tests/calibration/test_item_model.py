@@ -10,6 +10,7 @@ from scipy import sparse
 import hocal
 from hocal._base.errors import InputError
 from hocal._base.fingerprints import balanced_folds, fingerprint
+from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Index, IntArray
 from hocal.calibration.by_item.fitting import fit_items
 from hocal.calibration.by_item.mixtures import ItemMixtures
@@ -308,7 +309,7 @@ def test_an_items_own_labels_do_not_move_its_mixture_without_its_fold() -> None:
 
 def test_arrays_make_the_model_again() -> None:
     world, _, fitted = small()
-    again = ItemModel.from_arrays(fitted.model.arrays())
+    again = ItemModel.from_arrays(SavedArrays(fitted.model.arrays()))
     mixtures = Fitted(again, fitted.folds, fitted.partition).predict(world)
 
     np.testing.assert_array_equal(mixtures.weights, fitted.predict(world).weights)
@@ -320,15 +321,15 @@ def test_arrays_of_another_shape_are_refused(name: str) -> None:
     arrays[name] = arrays[name][..., :-1]
 
     with pytest.raises(InputError, match=f"`{name}` must have shape"):
-        ItemModel.from_arrays(arrays)
+        ItemModel.from_arrays(SavedArrays(arrays))
 
 
 def test_missing_arrays_are_named() -> None:
     arrays = small()[2].model.arrays()
     del arrays["split.final"]
 
-    with pytest.raises(InputError, match=r"must have split\.final"):
-        ItemModel.from_arrays(arrays)
+    with pytest.raises(InputError, match=r"`split\.final` must be among the arrays"):
+        ItemModel.from_arrays(SavedArrays(arrays))
 
 
 def test_levels_of_another_shape_are_refused() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hocal
+from hocal._base.saved_arrays import SavedArrays
 from hocal.calibration.reference import Expected, Reference, residuals
 from hocal.datasets import make_mixture_world
 
@@ -73,10 +74,10 @@ def test_a_file_keeps_the_reference(fitted: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("centre", np.zeros(2), "`reference centre` must have shape"),
-        ("log_doubt", None, "`reference` must have log_doubt"),
-        ("rows", np.array([9, 3]), "`reference rows` must"),
-        ("summaries", np.full((2, 5), np.nan), "`reference summaries` must be finite"),
+        ("centre", np.zeros(2), "`centre` must have shape"),
+        ("log_doubt", None, "`log_doubt` must be among the arrays"),
+        ("rows", np.array([9, 3]), "`reference.rows` must rise"),
+        ("summaries", np.full((2, 5), np.nan), "`summaries` must lie between"),
     ],
 )
 def test_a_reference_that_does_not_fit_together_is_refused(
@@ -90,7 +91,7 @@ def test_a_reference_that_does_not_fit_together_is_refused(
         del arrays[name]
 
     with pytest.raises(hocal.InputError, match=message):
-        Reference.from_arrays(arrays)
+        Reference.from_arrays(SavedArrays(arrays), fitted.input_shape_, fitted.statistics_.n_cells)
 
 
 def test_a_fit_on_statistics_knows_no_items(world: Any) -> None:

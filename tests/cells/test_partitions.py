@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hocal
-from hocal.cells.partitions import CallablePartition, as_partition
+from hocal.cells.partitions import CallablePartition, Partition, as_partition
 
 PREDICTIONS = np.random.default_rng(5).dirichlet(np.full(3, 0.5), size=500)
 
@@ -154,3 +154,19 @@ def test_every_prediction_has_a_cell_in_the_layout(
     cell = fitted.assign([np.array(row) / sum(row)])[0]
 
     assert 0 <= cell < fitted.n_cells_ == len(fitted.layout_.group) == len(fitted.layout_.level)
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        hocal.TopLabelPartition(100_000),
+        hocal.TopLabelPartition(2**70),
+        hocal.QuantilePartition(100_000),
+        hocal.UniformPartition(100_000),
+        hocal.KMeansPartition(2**31),
+        hocal.PrecomputedPartition(2**31),
+    ],
+)
+def test_more_cells_than_a_fit_can_hold_are_refused(partition: Partition) -> None:
+    with pytest.raises(hocal.InputError, match="must give at most 50,000 cells, got"):
+        partition.fit([[0.5, 0.5], [0.4, 0.6]])

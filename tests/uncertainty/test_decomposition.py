@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from scipy import special
 
 import reference
-from hocal import Decomposition, LossDecomposition, Mixtures, decompose, decompose_loss
+from hocal import (
+    Decomposition,
+    InputError,
+    LossDecomposition,
+    Mixtures,
+    decompose,
+    decompose_loss,
+)
 from hocal._base.typing import Array, IntArray
 from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne
 from strategies import count_matrices, label_distributions, mixtures, seeds
@@ -366,7 +373,7 @@ def test_a_panel_has_mutual_information_only(kind: Any) -> None:
 @pytest.mark.parametrize("panel_size", [0, 2.0, True, "all"])
 def test_a_panel_has_at_least_one_annotator(panel_size: Any) -> None:
     with pytest.raises(
-        ValueError, match=f"`panel_size` must be an integer of at least 1, got {panel_size!r}"
+        ValueError, match=f"`panel_size` must be an integer from 1 to 10000, got {panel_size!r}"
     ):
         decompose(Mixtures.from_points([[0.5, 0.5]]), panel_size=panel_size)
 
@@ -632,3 +639,17 @@ def test_an_array_that_holds_no_ensemble_is_refused() -> None:
         ValueError, match=r"`mixtures` must be Mixtures, got ndarray\. Build them with"
     ):
         decompose(np.full((2, 2), 0.5))
+
+
+def test_a_panel_of_a_billion_is_refused() -> None:
+    with pytest.raises(InputError, match=r"`panel_size` must be an integer from 1 to 10000, got"):
+        decompose(Mixtures.from_points([[0.5, 0.5]]), panel_size=10**9)
+
+
+def test_a_large_panel_is_computed_in_pieces() -> None:
+    """Of n labels from (1/2, 1/2), the Shannon entropy is lower by about 1 / (2 n)."""
+    mixtures = Mixtures.from_points(np.full((500, 2), 0.5))
+
+    found = decompose(mixtures, panel_size=10_000).aleatoric
+
+    np.testing.assert_allclose(found, np.log(2) - 0.5e-4, atol=1e-7)

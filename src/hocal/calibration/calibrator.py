@@ -49,7 +49,7 @@ from hocal.cells.statistics import CellStatistics, item_blocks
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
 from hocal.guarantees.certified_sets import ball_around
-from hocal.uncertainty.decomposition import Decomposition, decompose
+from hocal.uncertainty.decomposition import Decomposition, check_panel_size, decompose
 from hocal.uncertainty.entropy import Custom, Entropy, get_entropy
 from hocal.uncertainty.label_sets import LabelSets, choose_labels
 from hocal.uncertainty.mixtures import Mixtures
@@ -767,6 +767,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice(self.method, "method", METHODS)
         check_choice(self.thinning, "thinning", THINNINGS)
+        if self.panel_size is not None:
+            check_panel_size(self.panel_size)
 
     def _warn_without_items(self) -> None:
         if self.method == "items":

@@ -11,7 +11,7 @@ from hocal._base.typing import Array, Counts, Index
 from hocal.cells.protocol import CellLayout
 from hocal.cells.statistics import CellStatistics
 
-__all__ = ["LevelSets", "level_sets"]
+__all__ = ["LevelSets", "level_edges", "level_sets"]
 
 N_LEVELS = 10  # tenths of the items: "the most ambiguous tenth"
 FEWEST_ITEMS = 50  # of a level: with fewer, intervals say next to nothing
@@ -39,14 +39,19 @@ class LevelSets(NamedTuple):
         )
 
 
+def level_edges(values: Array) -> Array:
+    """Return quantiles that cut values into levels of equal size, each once."""
+    n_levels = int(np.clip(len(values) // FEWEST_ITEMS, 1, N_LEVELS))
+    shares = np.arange(1, n_levels) / n_levels
+    return np.unique(np.quantile(values, shares))
+
+
 def level_sets(values: Array, probabilities: Array, counts: Counts) -> LevelSets:
     """Cut items into levels of equal size by values that their own labels had no part in.
 
     `probabilities` order the classes of each item, and must not know its labels either.
     """
-    n_levels = int(np.clip(len(values) // FEWEST_ITEMS, 1, N_LEVELS))
-    shares = np.arange(1, n_levels) / n_levels
-    edges = np.unique(np.quantile(values, shares))
+    edges = level_edges(values)
     levels = np.searchsorted(edges, values, side="right")
     layout = CellLayout.grid(1, len(edges) + 1)
     statistics = CellStatistics.from_checked(probabilities, counts, levels, layout)

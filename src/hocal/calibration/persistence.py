@@ -6,29 +6,45 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
-from hocal._base.typing import Counts
+from hocal._base.saved_arrays import SavedArrays
+from hocal._base.validation import check_integer
 from hocal.calibration.by_item.model import ItemModel
-from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.calibration.inputs import InputShape
-from hocal.calibration.levels import LevelSets
+from hocal.calibration.calibrator import CERTIFIED, SnapshotCalibrator
 from hocal.calibration.reference import Reference
-from hocal.calibration.seen_items import SeenItems
+from hocal.calibration.saved_header import (
+    check_diagnostics,
+    check_header_size,
+    check_inputs,
+    check_notes,
+    check_parameters,
+    check_temperature,
+    parse_header,
+)
+from hocal.calibration.saved_parts import (
+    SOURCES,
+    check_index,
+    check_item_model,
+    statistics_arrays,
+    take_class_orders,
+    take_levels,
+    take_mixtures,
+    take_seen,
+    take_sets,
+    take_source,
+    take_statistics,
+)
 from hocal.calibration.set_calibration import SetCalibration
 from hocal.cells.protocol import CellLayout, Partition, find_partition
-from hocal.cells.statistics import CellStatistics, Histogram
-from hocal.guarantees.certified_sets import SquaredErrors
-from hocal.uncertainty.label_sets import LabelScores
-from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["load", "read_notes", "save", "serialise"]
 
@@ -38,7 +54,6 @@ _LEARNED = "partition."  # before the names of arrays that a partition learned
 _PARAMETER = "partition parameter."  # before those that it was made with
 _ITEMS = "items."  # before the names of arrays of the model of items
 _REFERENCE = "reference."  # before those of what calibration items were like
-_SOURCES = ("cell", "neighbours", "pool")
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -91,7 +106,7 @@ def serialise(calibrator: SnapshotCalibrator, *, notes: Mapping[str, str] | None
     partition, arrays = _take_apart(calibrator.partition_)
     named = _tensors(calibrator) | arrays
     tensors = {name: np.asarray(array, order="C") for name, array in named.items()}
-    header = _header(calibrator, partition, _check_notes(notes or {}))
+    header = _header(calibrator, partition, check_notes({} if notes is None else notes))
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -123,7 +138,11 @@ def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:
     Traceback (most recent call last):
     FileNotFoundError: No calibrator at missing.hocal.
     """
-    return _rebuild(*_read_checked(path))
+    header, tensors = _read_checked(path)
+    said = header["partition"]
+    kind = find_partition(said["class"], module=said["module"], where="in the file")
+    with _sound(path):
+        return _rebuild(kind, header, SavedArrays(tensors))
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -179,19 +198,26 @@ def _read_checked(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors
             where=f"in {path}",
             remedy="Save it again.",
         )
-    return json.loads(metadata["header"]), tensors
+    with _sound(path):
+        if set(metadata) != {"format", "version", "checksum", "header"}:
+            raise InputError("metadata", "must have no other entries", value=sorted(metadata))
+        return parse_header(metadata["header"]), tensors
 
 
-def _check_notes(notes: Mapping[str, str]) -> dict[str, str]:
-    for key, value in notes.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise InputError(
-                "notes",
-                "must map str to str",
-                value=f"{key!r}: {value!r}",
-                remedy="Turn values into text first.",
-            )
-    return dict(notes)
+@contextmanager
+def _sound(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors about its content, which anybody can have written."""
+    try:
+        yield
+    # a partition of one's own may meet anything in a forged file
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        raise InputError(
+            "path",
+            "must name a sound file written by hocal.save",
+            value=str(error).rstrip("."),
+            where=f"in {path}",
+            remedy="Save it again, and take model files only from people you trust.",
+        ) from error
 
 
 def _header(
@@ -212,13 +238,15 @@ def _header(
         **({"notes": notes} if notes else {}),
     }
     try:
-        return json.dumps(header, sort_keys=True)
+        text = json.dumps(header, sort_keys=True)
     except TypeError as error:
         raise InputError(
             "calibrator",
             "must have plain parameters to be saved",
             value=f"{parameters}: {error}",
         ) from error
+    check_header_size(text)
+    return text
 
 
 def _sets_header(sets: SetCalibration | None) -> dict[str, Any]:
@@ -273,17 +301,17 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     """Return every array of a fitted calibrator by name."""
     mixtures = calibrator.cell_mixtures_
     tensors: Tensors = {
-        "source": np.array([_SOURCES.index(name) for name in calibrator.source_], dtype=np.uint8),
+        "source": np.array([SOURCES.index(name) for name in calibrator.source_], dtype=np.uint8),
         "class_orders": calibrator.class_orders_,
         "seen.fingerprints": calibrator.seen_.fingerprints,
         "seen.folds": calibrator.seen_.folds,
         "mixtures.points": mixtures.support,
         **{f"mixtures.{name}": getattr(mixtures, name) for name in ("weights", "offsets", "index")},
-        **_statistics_arrays(calibrator.statistics_, ""),
+        **statistics_arrays(calibrator.statistics_, ""),
     }
     for quantity, levels in calibrator.levels_.items():
         tensors[f"levels.{quantity}.edges"] = levels.edges
-        tensors |= _statistics_arrays(levels.statistics, f"levels.{quantity}.")
+        tensors |= statistics_arrays(levels.statistics, f"levels.{quantity}.")
     if calibrator.item_model_ is not None:
         arrays = calibrator.item_model_.arrays()
         tensors |= {f"{_ITEMS}{name}": array for name, array in arrays.items()}
@@ -297,109 +325,71 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     return tensors
 
 
-def _statistics_arrays(statistics: CellStatistics, prefix: str) -> Tensors:
-    """Return the arrays of cell statistics, their names after a prefix."""
-    tensors: Tensors = {
-        f"{prefix}predicted": statistics.predicted,
-        f"{prefix}layout.group": statistics.layout.group,
-        f"{prefix}layout.level": statistics.layout.level,
-    }
-    for name in ("observed", "aligned"):
-        histogram: Histogram = getattr(statistics, name)
-        tensors[f"{prefix}{name}.cells"] = histogram.cells
-        tensors[f"{prefix}{name}.multiplicity"] = histogram.multiplicity
-        for part, array in _count_arrays(histogram.counts).items():
-            tensors[f"{prefix}{name}.counts{part}"] = array
-    return tensors
-
-
-def _join_statistics(tensors: Tensors, prefix: str) -> CellStatistics:
-    """Return the cell statistics whose arrays have names after a prefix."""
-    histograms = [
-        Histogram(
-            tensors[f"{prefix}{name}.cells"],
-            _join_counts(tensors, f"{prefix}{name}.counts"),
-            tensors[f"{prefix}{name}.multiplicity"],
-        )
-        for name in ("observed", "aligned")
-    ]
-    layout = CellLayout(tensors[f"{prefix}layout.group"], tensors[f"{prefix}layout.level"])
-    observed, aligned = histograms
-    return CellStatistics(observed, aligned, tensors[f"{prefix}predicted"], layout)
-
-
-def _rebuild(header: dict[str, Any], tensors: Tensors) -> SnapshotCalibrator:
-    calibrator = SnapshotCalibrator(**header["parameters"])
-    calibrator.statistics_ = _join_statistics(tensors, "")
-    layout = calibrator.statistics_.layout
-    calibrator.partition = calibrator.partition_ = _rebuild_partition(header, tensors, layout)
-    parts = (tensors[f"mixtures.{x}"] for x in ("points", "weights", "offsets", "index"))
-    calibrator.cell_mixtures_ = Mixtures.trusted(*parts)  # as it was saved: the checksum is right
-    calibrator.source_ = np.array(_SOURCES)[tensors["source"]]
-    calibrator.class_orders_ = tensors["class_orders"]
-    calibrator.diagnostics_ = header["diagnostics"]
-    calibrator.input_shape_ = InputShape(*header["inputs"])
-    temperature = header["temperature"]
-    calibrator.temperature_ = math.nan if temperature is None else temperature
-    calibrator.seen_ = SeenItems(tensors["seen.fingerprints"], tensors["seen.folds"])
-    calibrator.levels_ = {
-        quantity: LevelSets(
-            tensors[f"levels.{quantity}.edges"], _join_statistics(tensors, f"levels.{quantity}.")
-        )
-        for quantity in header["levels"]
-    }
-    arrays = _with_prefix(tensors, _ITEMS)
-    calibrator.item_model_ = ItemModel.from_arrays(arrays) if arrays else None
-    calibrator.sets_ = _rebuild_sets(header, tensors)
-    known = _with_prefix(tensors, _REFERENCE)
-    calibrator.reference_ = Reference.from_arrays(known) if known else None
+def _rebuild(
+    kind: type[Partition], header: dict[str, Any], saved: SavedArrays
+) -> SnapshotCalibrator:
+    """Return the calibrator, every part of which has been checked."""
+    calibrator = SnapshotCalibrator(**check_parameters(header["parameters"]))
+    n_classes = check_integer(header["shape"][0], "shape", minimum=2)
+    statistics = calibrator.statistics_ = take_statistics(saved, n_classes)
+    partition = _rebuild_partition(kind, header, saved, statistics.layout)
+    calibrator.partition = calibrator.partition_ = partition
+    calibrator.source_ = take_source(saved, statistics)
+    calibrator.cell_mixtures_ = take_mixtures(saved.within("mixtures."), n_classes)
+    check_index(calibrator)
+    calibrator.class_orders_ = take_class_orders(saved, statistics)
+    calibrator.diagnostics_ = check_diagnostics(header["diagnostics"], calibrator)
+    calibrator.input_shape_ = check_inputs(header["inputs"], n_classes)
+    calibrator.temperature_ = check_temperature(header["temperature"])
+    _rebuild_items(calibrator, header["levels"], saved)
+    calibrator.sets_ = None
+    if "sets" in header:  # not with another method, or in a file from before there were such sets
+        calibrator.sets_ = take_sets(saved.within("sets."), header["sets"], statistics)
+    known = saved.within(_REFERENCE)
+    shape = calibrator.input_shape_
+    calibrator.reference_ = (
+        Reference.from_arrays(known, shape, statistics.n_cells) if known else None
+    )
+    saved.refuse_others()
     return calibrator
 
 
-def _rebuild_sets(header: dict[str, Any], tensors: Tensors) -> SetCalibration | None:
-    if "sets" not in header:  # another method, or a file from before there were such sets
-        return None
-    n_items, unit = header["sets"]
-    errors = SquaredErrors(tensors["sets.errors"], tensors["sets.repeats"], unit)
-    return SetCalibration(LabelScores(tensors["sets.scores"], n_items), errors)
+def _rebuild_items(calibrator: SnapshotCalibrator, levels: Any, saved: SavedArrays) -> None:
+    """Set what a calibrator knows of single items: nothing, or a model of them."""
+    statistics = calibrator.statistics_
+    has_model = bool(saved.within(_ITEMS))
+    expected = sorted(CERTIFIED[1:]) if has_model else []
+    if levels != expected or (has_model and calibrator.method != "items"):
+        rule = 'must come with method="items" and a model of items'
+        raise InputError("levels", rule, value=f"{levels} with method={calibrator.method!r}")
+    n_items = int(statistics.n_items.sum()) if has_model else 0
+    calibrator.seen_ = take_seen(saved.within("seen."), n_items)
+    calibrator.item_model_ = None
+    calibrator.levels_ = {}
+    if not has_model:
+        return
+    model = calibrator.item_model_ = ItemModel.from_arrays(saved.within(_ITEMS))
+    check_item_model(model, calibrator.input_shape_, statistics)
+    for quantity, values in zip(CERTIFIED[1:], model.out_of_fold, strict=True):
+        inside = saved.within(f"levels.{quantity}.")
+        calibrator.levels_[quantity] = take_levels(inside, values, statistics)
 
 
-def _rebuild_partition(header: dict[str, Any], tensors: Tensors, layout: CellLayout) -> Partition:
+def _rebuild_partition(
+    kind: type[Partition], header: dict[str, Any], saved: SavedArrays, layout: CellLayout
+) -> Partition:
     said = header["partition"]
-    module = said.get("module", "")
-    kind = find_partition(said["class"], module=module, where="in the file")
-    partition = kind(**said["parameters"], **_with_prefix(tensors, _PARAMETER))
+    parameters = {**said["parameters"], **saved.within(_PARAMETER).take_any()}
+    if sorted(parameters) != sorted(kind._get_param_names()):
+        raise InputError("partition", "must have its parameters alone", value=sorted(parameters))
+    partition = kind(**parameters)
     partition.n_classes_, partition.n_cells_ = header["shape"]
     partition.layout_ = layout
-    partition.restore({**said.get("learned", {}), **_with_prefix(tensors, _LEARNED)})
+    partition.restore({**said["learned"], **saved.within(_LEARNED).take_any()})
+    if partition.n_cells_ != len(layout.group):
+        raise InputError("shape", f"must name {len(layout.group)} cells", value=header["shape"])
+    partition.check_restored()
     return partition
-
-
-def _with_prefix(tensors: Tensors, prefix: str) -> Tensors:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-def _count_arrays(counts: Counts) -> Tensors:
-    if isinstance(counts, np.ndarray):
-        return {"": counts}
-    shape = np.array(counts.shape, dtype=np.int64)
-    return {
-        ".data": counts.data,
-        ".indices": counts.indices,
-        ".indptr": counts.indptr,
-        ".shape": shape,
-    }
-
-
-def _join_counts(tensors: Tensors, name: str) -> Counts:
-    if name in tensors:
-        return tensors[name]
-    parts = tuple(tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    return sparse.csr_array(parts, shape=tuple(tensors[f"{name}.shape"]))
 
 
 def _checksum(tensors: Tensors, header: str) -> str:
@@ -420,7 +410,8 @@ def _read(path: Path) -> tuple[dict[str, str], Tensors]:
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
             return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
-    except SafetensorError as error:
+    # an array of a kind that numpy does not have is found late
+    except (SafetensorError, TypeError, ValueError, LookupError, AttributeError) as error:
         raise InputError(
             "path",
             "must name a complete file written by hocal.save",

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocal._base.errors import InputError
+from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import label_totals
-from hocal.calibration.inputs import GivenItems
-from hocal.guarantees.shift_evidence import N_MEANS, Means, learn_means
+from hocal.calibration.inputs import GivenItems, InputShape
+from hocal.guarantees.shift_evidence import LARGEST, N_MEANS, Means, learn_means
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.moments import pair_shares
 
@@ -82,18 +83,25 @@ class Reference(NamedTuple):
         return {"n_rows": np.array(len(self.means.n_values)), "rows": filled} | means | others
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Reference:
-        """Return what was saved; the shapes must fit together."""
-        rows, n_rows = _take(arrays, "rows", -1), int(_take(arrays, "n_rows"))
-        if len(rows) and not (rows[0] >= 0 and rows[-1] < n_rows and (np.diff(rows) > 0).all()):
-            raise InputError("reference rows", f"must rise from 0 to below {n_rows}", value=rows)
-        means = learn_means(np.empty(0), np.empty(0, dtype=np.intp), n_rows)
-        extra = {"candidates": (2, N_MEANS), "log_doubt": (2, N_MEANS)}
-        for name, array in means._asdict().items():
-            array[rows] = _take(arrays, name, len(rows), *extra.get(name, ()))
-        centre = _take(arrays, "feature_centre", -1)
-        spread = _take(arrays, "feature_spread", len(centre))
-        return cls(means, _take(arrays, "summaries", -1, -1), centre, spread)
+    def from_arrays(cls, saved: SavedArrays, shape: InputShape, n_cells: int) -> Reference:
+        """Return what was saved, about items of this shape in so many cells."""
+        n_rows = shape.n_classes + 2 + 2 * n_cells
+        saved.take("n_rows", dtypes="i8", least=n_rows, most=n_rows)
+        rows = saved.take("rows", -1, dtypes="i8", least=0, most=n_rows - 1)
+        if (np.diff(rows) <= 0).any():
+            raise InputError("reference.rows", "must rise")
+        empty = np.zeros((n_rows, 2, N_MEANS))
+        means = Means(np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows), empty, empty.copy())
+        means.n_values[rows] = saved.take("n_values", len(rows), dtypes="i8", least=1)
+        means.centre[rows] = saved.take("centre", len(rows), size=1.0)
+        means.candidates[rows] = saved.take("candidates", len(rows), 2, N_MEANS, size=LARGEST)
+        means.log_doubt[rows] = saved.take("log_doubt", len(rows), 2, N_MEANS)
+        summaries = saved.take("summaries", -1, len(summary_names(*shape[::2])))
+        if (np.diff(summaries, axis=0) < 0).any():
+            raise InputError("reference.summaries", "must rise in each column")
+        centre = saved.take("feature_centre", shape.n_features)
+        spread = saved.take("feature_spread", shape.n_features, least=np.finfo(float).tiny)
+        return cls(means, summaries, centre, spread)
 
 
 def residuals(expected: Expected, labels: Counts) -> Residuals:
@@ -173,16 +181,3 @@ def _scale(features: Array | None) -> tuple[Array, Array]:
         return np.empty(0), np.empty(0)
     spread = features.std(axis=0)
     return features.mean(axis=0), np.where(spread > 0, spread, 1.0)
-
-
-def _take(arrays: dict[str, NDArray[Any]], name: str, *shape: int) -> NDArray[Any]:
-    """Return a finite array that must have this shape, -1 for any length."""
-    if name not in arrays:
-        raise InputError("reference", f"must have {name}", value=sorted(arrays))
-    array = np.asarray(arrays[name])
-    lengths = zip(shape, array.shape, strict=False)
-    if array.ndim != len(shape) or any(a not in (-1, b) for a, b in lengths):
-        raise InputError(f"reference {name}", f"must have shape {shape}", value=array.shape)
-    if not np.isfinite(array).all():
-        raise InputError(f"reference {name}", "must be finite", value=array)
-    return array

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_cells, check_integer
-from hocal.cells.protocol import CellLayout, Frame, Partition
+from hocal._base.validation import SUM_TOLERANCE, check_cells, check_integer
+from hocal.cells.protocol import CellLayout, Frame, Partition, check_n_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -58,7 +58,7 @@ class TopLabelPartition(Partition, name="TopLabelPartition"):
         self.n_slices = n_slices
 
     def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:
-        n_slices = check_integer(self.n_slices, "n_slices", minimum=1)
+        n_slices = check_n_cells(self.n_slices, "n_slices", per=n_classes)
         return n_classes * n_slices, CellLayout.grid(n_classes, n_slices)
 
     def _locate(self, p: Array) -> Index:
@@ -110,7 +110,7 @@ class UniformPartition(Partition, name="UniformPartition"):
                 value=n_classes,
                 remedy="Use TopLabelPartition for more.",
             )
-        n_bins = check_integer(self.n_bins, "n_bins", minimum=1)
+        n_bins = check_n_cells(self.n_bins, "n_bins")
         return n_bins, CellLayout.grid(1, n_bins)
 
     def _locate(self, p: Array) -> Index:
@@ -147,7 +147,7 @@ class QuantilePartition(Partition, name="QuantilePartition"):
         self.n_slices = n_slices
 
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
-        n_slices = check_integer(self.n_slices, "n_slices", minimum=1)
+        n_slices = check_n_cells(self.n_slices, "n_slices", per=p.shape[1])
         ranks = np.arange(1, n_slices) / n_slices
         top, confidence = _top(p)
         # A class that is never on top gets the edges of all items.
@@ -157,6 +157,14 @@ class QuantilePartition(Partition, name="QuantilePartition"):
         # (n_classes, n_slices - 1)
         self.edges_ = np.stack([np.quantile(values, ranks) for values in chosen])
         return p.shape[1] * n_slices, CellLayout.grid(p.shape[1], n_slices)
+
+    def check_restored(self) -> None:
+        """Refuse edges from a file that cannot be quantiles of probabilities."""
+        n_slices = check_n_cells(self.n_slices, "n_slices", per=self.n_classes_)
+        _check_learned(self, "edges_", (self.n_classes_, n_slices - 1))
+        if (np.diff(self.edges_, axis=1) < 0).any():
+            raise InputError("edges_", "must rise within each class")
+        _check_layout(self, CellLayout.grid(self.n_classes_, n_slices))
 
     def _locate(self, p: Array) -> Index:
         top, confidence = _top(p)
@@ -192,7 +200,16 @@ class LevelSetPartition(Partition, name="LevelSetPartition"):
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
         decimals = check_integer(self.decimals, "decimals", minimum=0, maximum=8)
         self.levels_ = np.unique(np.round(p, decimals) + 0.0, axis=0)
+        check_n_cells(len(self.levels_), "decimals")
         return len(self.levels_), CellLayout.unordered(len(self.levels_))
+
+    def check_restored(self) -> None:
+        """Refuse level sets from a file that are not distinct rounded predictions, in order."""
+        decimals = check_integer(self.decimals, "decimals", minimum=0, maximum=8)
+        _check_learned(self, "levels_", (self.n_cells_, self.n_classes_))
+        if not np.array_equal(np.unique(np.round(self.levels_, decimals), axis=0), self.levels_):
+            raise InputError("levels_", "must be distinct, rounded and in order")
+        _check_layout(self, CellLayout.unordered(self.n_cells_))
 
     def _locate(self, p: Array) -> Index:
         return _nearest(np.round(p, self.decimals), self.levels_, norm=1)
@@ -229,10 +246,18 @@ class KMeansPartition(Partition, name="KMeansPartition"):
         from sklearn.cluster import KMeans  # slow to import
 
         distinct = len(np.unique(p[:100_000], axis=0))
-        n_cells = min(check_integer(self.n_cells, "n_cells", minimum=1), distinct)
+        n_cells = min(check_n_cells(self.n_cells, "n_cells"), distinct)
         search = KMeans(n_cells, n_init=1, random_state=self.random_state)
         self.centres_ = search.fit(p).cluster_centers_
         return n_cells, CellLayout.unordered(n_cells)
+
+    def check_restored(self) -> None:
+        """Refuse centres from a file that are no label distributions."""
+        check_integer(self.n_cells, "n_cells", minimum=self.n_cells_)
+        _check_learned(self, "centres_", (self.n_cells_, self.n_classes_))
+        if not np.allclose(self.centres_.sum(axis=1), 1, atol=SUM_TOLERANCE):
+            raise InputError("centres_", "must sum to 1 over the classes")
+        _check_layout(self, CellLayout.unordered(self.n_cells_))
 
     def _locate(self, p: Array) -> Index:
         return _nearest(p, self.centres_, norm=2)
@@ -272,10 +297,11 @@ class CallablePartition(Partition, name="CallablePartition"):
         located = self.function(p)
         cells = check_cells(located, len(p), n_cells=self.n_cells, name="partition(probabilities)")
         n_cells = int(cells.max()) + 1 if self.n_cells is None else self.n_cells
+        check_n_cells(n_cells, "partition(probabilities)")
         return n_cells, CellLayout.unordered(n_cells)
 
     def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002
-        n_cells = check_integer(self.n_cells, "n_cells", minimum=1)
+        n_cells = check_n_cells(self.n_cells, "n_cells")
         return n_cells, CellLayout.unordered(n_cells)
 
     def _locate(self, p: Array) -> ArrayLike:
@@ -304,7 +330,7 @@ class PrecomputedPartition(Partition, name="PrecomputedPartition"):
         self.n_cells = n_cells
 
     def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002 - cells are given
-        n_cells = check_integer(self.n_cells, "n_cells", minimum=1)
+        n_cells = check_n_cells(self.n_cells, "n_cells")
         return n_cells, CellLayout.unordered(n_cells)
 
 
@@ -323,6 +349,25 @@ def as_partition(partition: Any) -> Partition:
         value=repr(partition),
         remedy=f"Make one first: {partition.__name__}(...)." if is_class else "",
     )
+
+
+def _check_learned(partition: Partition, name: str, shape: tuple[int, int]) -> None:
+    """Refuse what a file says was learned, unless it is one array of probabilities."""
+    state = partition.state()
+    array = state.get(name)
+    if list(state) != [name] or not isinstance(array, np.ndarray) or array.shape != shape:
+        raise InputError("partition", f"must have learned {name} of shape {shape} alone")
+    # one that does not round or a mean may be off by the last digit
+    inside = ((array >= -1e-12) & (array <= 1 + 1e-9)).all()
+    if array.dtype != np.float64 or not inside:
+        raise InputError(name, "must hold probabilities in double precision")
+
+
+def _check_layout(partition: Partition, layout: CellLayout) -> None:
+    """Refuse cells from a file that lie to each other otherwise than they must."""
+    if not all(map(np.array_equal, layout, partition.layout_)):
+        found = f"{partition.n_cells_} cells for {partition}"
+        raise InputError("partition", "must have the cells of its parameters", value=found)
 
 
 def _top(p: Array) -> tuple[Index, Array]:

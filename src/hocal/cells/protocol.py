@@ -17,12 +17,13 @@ The first two must be answered, all others have an answer that is always right.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from hocal._base.errors import InputError
@@ -32,10 +33,12 @@ from hocal._base.validation import check_cells, check_integer, check_simplex
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["CellLayout", "Partition", "find_partition", "known_partitions"]
+__all__ = ["CellLayout", "Partition", "check_n_cells", "find_partition", "known_partitions"]
 
 Frame: TypeAlias = "nw.LazyFrame[Any]"
 
+# Cells of a partition.  The mixture of each is fitted and kept: so many take minutes and 2 GB.
+MAX_CELLS = 50_000
 _SHAPE = ("n_classes_", "n_cells_", "layout_")  # what every fitted partition has
 _KNOWN: dict[str, type[Partition]] = {}
 
@@ -230,7 +233,45 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` returned, in a partition that was made with the same parameters."""
         for name, value in state.items():
+            if not self._may_restore(name):
+                rule = "must hold nothing but what was learned"
+                raise InputError("partition", rule, value=repr(name))
             setattr(self, name, value)
+
+    def check_restored(self) -> None:
+        """Refuse cells from a file that are not those of the parameters.
+
+        A class that learns from predictions may say more about what it can have learned.
+        """
+        if self.learns_from_predictions:
+            return
+        fresh = clone(self).fit_classes(self.n_classes_)
+        same_layout = all(map(np.array_equal, fresh.layout_, self.layout_))
+        if not same_layout or set(fresh.state()) != set(self.state()):
+            rule = "must have the cells of its parameters"
+            raise InputError("partition", rule, value=f"{self.n_cells_} cells for {self}")
+
+    def _may_restore(self, name: str) -> bool:
+        """Say whether a file may set an attribute: none that the class or its parameters own."""
+        owned = {*self.get_params(deep=False), *_SHAPE}
+        inside = inspect.getattr_static(type(self), name, None)
+        computed = callable(inside) or hasattr(inside, "__get__")
+        plain = name.isidentifier() and not name.startswith("__")
+        return plain and name not in owned and not computed and not hasattr(Partition, name)
+
+
+def check_n_cells(value: Any, name: str, *, per: int = 1) -> int:
+    """Return a parameter that sets the number of cells, `per` for each, before any is made."""
+    number = check_integer(value, name, minimum=1)
+    if number * per > MAX_CELLS:
+        each = "" if per == 1 else f", {per} for each"
+        raise InputError(
+            name,
+            f"must give at most {MAX_CELLS:,} cells",
+            value=f"{number:,}{each}",
+            remedy="Ask for fewer; cells without items of their own say nothing.",
+        )
+    return number
 
 
 def known_partitions() -> list[str]:

@@ -28,7 +28,7 @@ from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 from hocal.uncertainty.sets import PredictionSets
 from hocal.uncertainty.snapshots import as_dense
 
-__all__ = ["SquaredErrors", "ball_around", "certified_set", "squared_errors"]
+__all__ = ["SquaredErrors", "ball_around", "certified_set", "error_unit", "squared_errors"]
 
 FARTHEST = math.sqrt(2)  # l2 distance of two vertices
 WORST_ERROR = 2.0  # estimated squared error of two labels of a class that was ruled out
@@ -40,6 +40,11 @@ BEST_ERROR = -0.5  # of two different labels that were predicted at one half eac
 LEAST_UNIT = 0.03
 UNIT_PER_ITEM = 20.0
 STEPS = 512  # to which values are rounded up between powers of two: two to three digits
+
+
+def error_unit(n_items: int) -> float:
+    """Return what is added to the squared error that a mixture expects, from the items judged."""
+    return LEAST_UNIT + UNIT_PER_ITEM / max(n_items, 1)
 
 
 class SquaredErrors(NamedTuple):
@@ -61,7 +66,7 @@ class SquaredErrors(NamedTuple):
             Squared error that each mixture expects: its epistemic Brier uncertainty.
         """
         used = np.isfinite(errors) & np.isfinite(expected)
-        unit = LEAST_UNIT + UNIT_PER_ITEM / max(int(used.sum()), 1)
+        unit = error_unit(int(used.sum()))
         rounded = _round_up(errors[used] / (expected[used] + unit))
         values, repeats = np.unique(rounded, return_counts=True)
         return cls(values, repeats.astype(np.float64), unit)

@@ -25,11 +25,20 @@ if TYPE_CHECKING:
 
     from hocal.torch import TensorDecomposition
 
-__all__ = ["Decomposition", "LossDecomposition", "decompose", "decompose_loss"]
+__all__ = [
+    "Decomposition",
+    "LossDecomposition",
+    "check_panel_size",
+    "decompose",
+    "decompose_loss",
+]
 
 Kind = Literal["mutual-information", "reverse", "total"]
 KINDS: tuple[Kind, ...] = ("mutual-information", "reverse", "total")
 _MAX_BLOCK = 1 << 20  # numbers of an item that are worked on at once
+MAX_PANEL = 10_000  # annotators: uncertainty then is within 5e-5 nats per class of everybody's
+_LARGE_PANEL = "For more annotators leave it out: they are as good as everybody."
+_PANEL_NUMBERS = 1 << 20  # of votes by probabilities that are worked on at once, 8 MB
 _MAX_SINGLE = 1000  # members whose mean is taken in float32; over more, it would lose digits
 
 
@@ -318,9 +327,14 @@ def _split(stored: Mixtures, measure: Entropy) -> tuple[Array, Array]:
     return predictive, aleatoric
 
 
+def check_panel_size(panel_size: Any) -> int:
+    """Return a number of annotators for whom uncertainty can be computed."""
+    return check_integer(panel_size, "panel_size", minimum=1, maximum=MAX_PANEL, why=_LARGE_PANEL)
+
+
 def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Array], Array]:
     """Return E G(s / n) for n labels drawn from p: g becomes its Bernstein polynomial."""
-    size = check_integer(panel_size, "panel_size", minimum=1)
+    size = check_panel_size(panel_size)
     if kind != "mutual-information":
         rule = "must be left out unless kind='mutual-information'"
         raise InputError("panel_size", rule, value=f"kind={kind!r}")
@@ -331,10 +345,16 @@ def _panel_value(measure: Entropy, panel_size: int, kind: Kind) -> Callable[[Arr
     values = measure.component(votes / size)
     log_ways = log_choose(np.array(size), votes)
 
-    def value(p: Array) -> Array:
-        x = np.minimum(p, 1)[..., None]  # rounding may leave a certain class a little above 1
+    def by_class(x: Array) -> Array:
+        x = np.minimum(x, 1)[:, None]  # rounding may leave a certain class a little above 1
         logs = log_ways + special.xlogy(votes, x) + special.xlog1py(size - votes, -x)
-        return np.asarray((np.exp(logs) @ values).sum(axis=-1))
+        return np.asarray(np.exp(logs) @ values)
+
+    def value(p: Array) -> Array:
+        flat = p.reshape(-1)
+        step = max(_PANEL_NUMBERS // (size + 1), 1)
+        parts = [by_class(flat[start : start + step]) for start in range(0, len(flat), step)]
+        return np.asarray(np.concatenate(parts).reshape(p.shape).sum(axis=-1))
 
     return value
 

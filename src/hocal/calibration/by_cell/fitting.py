@@ -25,6 +25,7 @@ __all__ = [
     "class_orders",
     "fit_deconvolved",
     "fit_empirical",
+    "label_sums",
     "put_in_order",
     "rank_items",
 ]
@@ -86,8 +87,8 @@ def class_orders(statistics: CellStatistics) -> Index:
     more than a nat for each class that occurs; otherwise each item keeps the order of its
     prediction, and the row is -1.
     """
-    by_class = _label_sums(statistics.observed, statistics.n_cells)
-    by_rank = _label_sums(statistics.aligned, statistics.n_cells)
+    by_class = label_sums(statistics.observed, statistics.n_cells)
+    by_rank = label_sums(statistics.aligned, statistics.n_cells)
     saved = _code_length(by_rank) - _code_length(by_class)
     n_used = (by_class > 0).sum(axis=1)
     orders = np.argsort(-by_class, axis=1, kind="stable")
@@ -133,7 +134,7 @@ def _like(counts: Counts, dense: IntArray) -> Counts:
     return dense if isinstance(counts, np.ndarray) else sparse.csr_array(dense)
 
 
-def _label_sums(histogram: Histogram, n_cells: int) -> Array:
+def label_sums(histogram: Histogram, n_cells: int) -> Array:
     """Return the labels of each cell by column of the histogram, (n_cells, n_classes)."""
     n_rows = len(histogram.cells)
     membership = sparse.csr_array(

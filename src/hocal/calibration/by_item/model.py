@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hocal._base.errors import InputError
+from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_same_length
 from hocal.calibration.by_item.columns import (
@@ -49,6 +49,13 @@ CLIP = 4.0  # spreads: inputs beyond are rare and must not run away
 BLOCK_ITEMS = 8_192  # that are predicted at once: larger blocks leave the cache
 N_THREADS = 2  # that predict blocks: numpy works outside the interpreter's lock
 BLOCK_ENTRIES = 1 << 18  # items x members x classes that are predicted at once
+# What arrays from a file may hold.  Fits stay far below: penalties keep parameters near one.
+LARGEST_PARAMETER = 1e6  # of temperatures, weights and shifts: sums of them stay finite
+LARGEST_WEIGHT = 1e15  # of a regression: its square fits single precision
+LARGEST_INPUT = 1e38  # of columns, which are in single precision
+SMALLEST_SPREAD = 1e-10  # of columns: `Scale` adds ten times that
+ROUNDING = 1e-6  # by which an uncertainty of nothing may come out negative
+MOST_UNCERTAIN = 50.0  # nats: the entropy of more classes than there is memory for
 
 
 class Items(NamedTuple):
@@ -168,21 +175,27 @@ class ItemModel:
         return arrays | {"shifts": self.shifts, "out_of_fold": self.out_of_fold}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ItemModel:
-        """Return the model whose arrays were saved; their shapes must fit together."""
-        saved = _Saved(arrays)
-        shifts = saved.take("shifts", -1, -1, N_SHIFTS)
+    def from_arrays(cls, saved: SavedArrays) -> ItemModel:
+        """Return the model whose arrays were saved; their shapes and ranges must fit together."""
+        shifts = saved.take("shifts", -1, -1, N_SHIFTS, size=LARGEST_PARAMETER)
         n_fits = len(shifts)
+        tempered_by = _scale(saved, "tempered_by")
+        weighed_by = _scale(saved, "weighed_by")
+        n_inputs = 1 + len(weighed_by.centre)
+        places = (saved.within(f"recalibration.{place}.") for place in range(n_fits))
+        sizes = [len(pool.base) + pool.n_functions * n_inputs for pool in (SPLIT_POOL, ALL_POOL)]
         return cls(
-            recalibrations=tuple(saved.recalibration(place) for place in range(n_fits)),
-            disagreement=saved.disagreement(n_fits),
+            recalibrations=tuple(Recalibration.from_arrays(place) for place in places),
+            disagreement=_disagreement(saved, n_fits),
             shifts=shifts,
-            out_of_fold=saved.take("out_of_fold", 2, -1),
-            tempered_by=saved.scale("tempered_by"),
-            temperatures=saved.folded("temperatures", n_fits - 1),
-            weighed_by=saved.scale("weighed_by"),
-            split=saved.folded("split", n_fits - 1),
-            weights=saved.folded("weights", n_fits - 1),
+            out_of_fold=saved.take("out_of_fold", 2, -1, least=-ROUNDING, most=MOST_UNCERTAIN),
+            tempered_by=tempered_by,
+            temperatures=_folded(
+                saved, "temperatures", n_fits - 1, length=1 + len(tempered_by.centre)
+            ),
+            weighed_by=weighed_by,
+            split=_folded(saved, "split", n_fits - 1, length=sizes[0]),
+            weights=_folded(saved, "weights", n_fits - 1, length=sizes[1]),
         )
 
     def _predict_block(self, items: Items, fold: int) -> tuple[Floats, Floats, Floats]:
@@ -210,39 +223,26 @@ def _sum_to_one(probabilities: Floats) -> Array:
     return exact
 
 
-class _Saved(NamedTuple):
-    """Arrays from a file, checked as they are taken."""
+def _scale(saved: SavedArrays, name: str) -> Scale:
+    centre = saved.take(f"{name}.centre", -1, least=-LARGEST_INPUT, most=LARGEST_INPUT)
+    spread = saved.take(
+        f"{name}.spread", len(centre), least=SMALLEST_SPREAD, most=2 * LARGEST_INPUT
+    )
+    return Scale(centre, spread)
 
-    arrays: dict[str, NDArray[Any]]
 
-    def take(self, name: str, *shape: int) -> Array:
-        """Return an array that must have this shape, -1 for any length."""
-        if name not in self.arrays:
-            raise InputError("arrays", f"must have {name}", value=sorted(self.arrays))
-        array = np.asarray(self.arrays[name])
-        lengths = zip(shape, array.shape, strict=False)
-        if array.ndim != len(shape) or any(a not in (-1, b) for a, b in lengths):
-            shown = str(shape).replace("-1", "any")
-            raise InputError(name, f"must have shape {shown}", value=f"shape {array.shape}")
-        return array
+def _folded(saved: SavedArrays, name: str, n_folds: int, *, length: int) -> FoldedParameters:
+    final = saved.take(f"{name}.final", length, size=LARGEST_PARAMETER)
+    return FoldedParameters(
+        final, saved.take(f"{name}.without", n_folds, length, size=LARGEST_PARAMETER)
+    )
 
-    def recalibration(self, place: int) -> Recalibration:
-        start = f"recalibration.{place}."
-        inside = {k.removeprefix(start): v for k, v in self.arrays.items() if k.startswith(start)}
-        return Recalibration.from_arrays(inside)
 
-    def scale(self, name: str) -> Scale:
-        centre = self.take(f"{name}.centre", -1)
-        return Scale(centre, self.take(f"{name}.spread", len(centre)))
-
-    def folded(self, name: str, n_folds: int) -> FoldedParameters:
-        final = self.take(f"{name}.final", -1)
-        return FoldedParameters(final, self.take(f"{name}.without", n_folds, len(final)))
-
-    def disagreement(self, n_fits: int) -> DisagreementRegression:
-        scale = self.scale("columns")
-        landmarks = self.take("landmarks", -1, len(scale.centre))
-        size = landmarks.shape[0] + landmarks.shape[1]
-        middle = self.take("middle", size)
-        coefficients = self.take("coefficients", n_fits, size)
-        return DisagreementRegression(scale, landmarks, middle, self.take("level"), coefficients)
+def _disagreement(saved: SavedArrays, n_fits: int) -> DisagreementRegression:
+    scale = _scale(saved, "columns")
+    landmarks = saved.take("landmarks", -1, len(scale.centre), size=LARGEST_WEIGHT)
+    size = landmarks.shape[0] + landmarks.shape[1]
+    middle = saved.take("middle", size, size=LARGEST_WEIGHT)
+    coefficients = saved.take("coefficients", n_fits, size, size=LARGEST_WEIGHT)
+    level = saved.take("level", least=0.0, most=1.0)
+    return DisagreementRegression(scale, landmarks, middle, level, coefficients)

@@ -20,8 +20,11 @@ from threadpoolctl import threadpool_limits
 
 from hocal._base.errors import InputError
 from hocal._base.fingerprints import fingerprint
+from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Counts, Index
 from hocal.calibration.first_order.columns import (
+    FLOORS,
+    MATRIX_CLASSES,
     Design,
     Rows,
     centred_logarithm,
@@ -55,6 +58,7 @@ CHOICE_ITEMS = 5_000  # ... but no fewer items than that, or rare classes would 
 FIT_WORK = 3e9  # items x weights of the last fit, seconds a step; more items would change nothing
 TEMPERATURE_ENTRIES = 5e6  # items x classes that settle the temperature at the end, one number
 APPLY_ENTRIES = 1 << 20  # numbers that are recalibrated at once, 8 MB
+LARGEST_WEIGHT = 1e15  # that a file may hold: logits stay finite, even in single precision
 SMALLEST = 1e-12  # probability that is ever returned, so that every log loss is finite
 
 
@@ -99,18 +103,35 @@ class Recalibration(NamedTuple):
         return dict(self._asdict())
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Recalibration:
+    def from_arrays(cls, saved: SavedArrays) -> Recalibration:
         """Return the recalibration whose arrays were saved."""
-        missing = sorted(set(cls._fields) - set(arrays))
-        if missing:
-            raise InputError("arrays", f"must have {', '.join(missing)}", value=sorted(arrays))
-        made = cls(**{name: np.asarray(arrays[name]) for name in cls._fields})
-        n_classes = made.bias.size
-        for name in ("bias", "matrix", "members", "features", "tables"):
-            if getattr(made, name).shape[-1:] != (n_classes,):
-                shape = getattr(made, name).shape
-                raise InputError(name, f"must end in {n_classes} classes", value=f"shape {shape}")
+        bias = saved.take("bias", -1, size=LARGEST_WEIGHT)
+        n_classes = len(bias)
+        floors = saved.take("floors", len(FLOORS))
+        if sorted(floors.tolist()) != sorted(FLOORS):
+            raise InputError("floors", f"must be {FLOORS} in any order", value=floors.tolist())
+        made = cls(
+            floors=floors,
+            shared=saved.take("shared", -1, size=LARGEST_WEIGHT),
+            bias=bias,
+            matrix=saved.take("matrix", -1, n_classes, size=LARGEST_WEIGHT),
+            members=saved.take("members", -1, n_classes, size=LARGEST_WEIGHT),
+            features=saved.take("features", -1, n_classes, size=LARGEST_WEIGHT),
+            tables=saved.take("tables", -1, n_classes, n_classes, dtypes="f4 f8", least=0.0),
+        )
+        made._check_sizes()
         return made
+
+    def _check_sizes(self) -> None:
+        """Refuse parts that do not go together."""
+        n_classes = len(self.bias)
+        whole = len(self.matrix) in (0, n_classes) and len(self.members) % n_classes == 0
+        either = (n_classes <= MATRIX_CLASSES) == (len(self.matrix) > 0)
+        if not whole or not either or len(self.tables) not in (0, 2):
+            shapes = {name: array.shape for name, array in self._asdict().items()}
+            raise InputError("recalibration", "must have parts that fit", value=shapes)
+        if len(self.tables) and not np.allclose(self.tables[1].sum(axis=1), 1, atol=1e-3):
+            raise InputError("tables", "must sum to 1 over the named classes")
 
     def _check(self, members: Floats, features: Floats) -> None:
         n_classes = len(self.bias)
