@@ -276,6 +276,8 @@ def test_unequal_lists_of_lewidi_are_refused(tmp_path: Path) -> None:
 def test_classes_that_were_not_declared_are_named(tmp_path: Path) -> None:
     found = hocal.read_annotations(write(tmp_path, "a.jsonl", SIGNED))
 
+    with pytest.raises(InputError, match="`classes` must hold all labels, got none that is 'a'"):
+        found.count(classes=["b", "c"])
     with pytest.raises(InputError, match="must be one of the classes 'b', 'c', got 'a' in 1 row"):
         hocal.count_labels(found.table, item="item", label="label", classes=["b", "c"])
 
@@ -283,5 +285,7 @@ def test_classes_that_were_not_declared_are_named(tmp_path: Path) -> None:
 def test_a_person_who_answered_twice_is_found_when_counting(tmp_path: Path) -> None:
     found = hocal.read_annotations(write(tmp_path, "a.jsonl", SIGNED, SIGNED | {"accept": ["b"]}))
 
+    with pytest.raises(InputError, match=r"several for 1 pairs, such as item '5' by 'ann'\. Use"):
+        found.count()
     with pytest.raises(InputError, match="must have one label for each item and annotator"):
         hocal.count_labels(found.table, item="item", label="label", annotator="annotator")

@@ -355,6 +355,40 @@ def test_judgements_flow_into_counts(tmp_path: Path) -> None:
     assert (labels.classes, labels.counts.tolist()) == (("0", "1"), [[2, 1]])
 
 
+@pytest.mark.parametrize("classes", [None, ("1", "0", "2")])
+def test_an_export_counts_without_a_dataframe_library(
+    classes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = hocal.read_annotations(write(tmp_path, "a.json", LEWIDI_2023 | {"0": LEWIDI_2023["1"]}))
+    columns = {"item": "item", "label": "label", "annotator": "annotator"}
+    expected = hocal.count_labels(found.table, **columns, classes=classes)
+    monkeypatch.setattr("hocal.annotations.tables.find_spec", lambda _: None)
+    counted = found.count(classes=classes)
+
+    assert counted.items.tolist() == expected.items.tolist() == ["0", "1"]
+    assert counted.classes == expected.classes
+    assert counted.counts.tolist() == expected.counts.tolist()
+
+
+def test_sorted_columns_of_label_studio_leave_the_question_open(tmp_path: Path) -> None:
+    header = "annotation_id,annotator,created_at,id,lead_time,mood,text,updated_at"
+    path = write(tmp_path, "a.csv", f"{header}\n8,3,2024-05-01,1,2.5,bad,So so,2024-05-01\n")
+
+    with pytest.raises(hocal.InputError, match="It has 'mood', 'text'"):
+        hocal.read_annotations(path)
+    assert rows(hocal.read_annotations(path, question="mood").table) == [("1", "bad", "3")]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if CASES[case][0].endswith(".json")])
+def test_an_export_that_was_cut_off_is_never_half_read(case: str, tmp_path: Path) -> None:
+    path = write(tmp_path, *CASES[case][:2])
+    whole = path.read_text(encoding="utf-8")
+    for end in range(1, len(whole), 97):
+        path.write_text(whole[:end], encoding="utf-8")
+        with pytest.raises(hocal.InputError, match="must be whole JSON"):
+            hocal.read_annotations(path)
+
+
 def test_numbers_stay_numbers(tmp_path: Path) -> None:
     found = hocal.read_annotations(write(tmp_path, "a.json", ARGILLA), question="stars")
 

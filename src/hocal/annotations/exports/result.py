@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hocal._base import notebook
+from hocal._base.errors import InputError, Setting
 from hocal._base.frames import to_frame
+from hocal._base.typing import Index
+from hocal.annotations.counting import LabelCounts
 from hocal.annotations.exports.registry import find_tool
-from hocal.annotations.tables import sort_values
+from hocal.annotations.judgements import check_classes
+from hocal.annotations.tables import distinct, quote, sort_values
 
 __all__ = ["Annotations", "say_left_out"]
 
@@ -46,6 +53,8 @@ class Annotations:
     >>> print(found)
     2 judgements of 1 item by 2 people (Toloka, question 'animal').
     Left out: 1 rejected.
+    >>> found.count().counts.tolist()
+    [[1, 1]]
     >>> hocal.count_labels(found.table, item="item", label="label").counts.tolist()
     [[1, 1]]
     """
@@ -61,6 +70,28 @@ class Annotations:
     def classes(self) -> tuple[Any, ...]:
         """The labels that occur, sorted."""
         return tuple(sort_values(list(dict.fromkeys(self.table["label"]))))
+
+    def count(self, *, classes: Sequence[Any] | None = None) -> LabelCounts:
+        """Count the labels of each item, as `count_labels` does, without a dataframe library.
+
+        Parameters
+        ----------
+        classes : sequence, optional
+            The classes in the order of the result's columns. By default all labels found, sorted.
+
+        Returns
+        -------
+        LabelCounts
+            Items in sorted order, classes, and counts. A person who judged an item twice is an
+            error, and so is a label that is no class; `count_labels` has rules for both.
+        """
+        _check_repeats(self.table)
+        names = self.classes if classes is None else check_classes(classes)
+        codes = _class_numbers(self.table["label"], names)
+        items, rows = distinct(np.array(self.table["item"], dtype=object))
+        counts = np.zeros((len(items), len(names)), dtype=np.int64)
+        np.add.at(counts, (rows, codes), 1)
+        return LabelCounts(items, names, counts)
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the judgements as a dataframe.
@@ -107,6 +138,36 @@ class Annotations:
 def say_left_out(left_out: Mapping[str, int]) -> str:
     """Say in words how many answers do not count, and why."""
     return ", ".join(f"{n:,} {reason}" for reason, n in left_out.items()) or "nothing"
+
+
+def _check_repeats(table: Mapping[str, list[Any]]) -> None:
+    """Refuse several answers of a person about an item."""
+    pairs = Counter(zip(table["item"], table["annotator"], strict=True))
+    repeated = [pair for pair, n in pairs.items() if n > 1]
+    if repeated:
+        item, person = repeated[0]
+        raise InputError(
+            "table",
+            "must have one label for each item and annotator",
+            value=f"several for {len(repeated):,} pairs, such as item {item!r} by {person!r}",
+            remedy="Use `count_labels`, which has {0}.",
+            settings=[Setting("duplicates")],
+        )
+
+
+def _class_numbers(labels: Sequence[Any], classes: Sequence[Any]) -> Index:
+    """Return the class number of each label."""
+    numbers = {name: number for number, name in enumerate(classes)}
+    strangers = sort_values([label for label in dict.fromkeys(labels) if label not in numbers])
+    if strangers:
+        raise InputError(
+            "classes",
+            "must hold all labels",
+            value=f"none that is {quote(strangers)}",
+            remedy="Add them, or use `count_labels`, which has {0}.",
+            settings=[Setting("unknown")],
+        )
+    return np.array([numbers[label] for label in labels], dtype=np.intp)
 
 
 def _title(tool: str) -> str:
