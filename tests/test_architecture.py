@@ -41,6 +41,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "cells": ["protocol", "partitions", "statistics"],
     "guarantees": [
+        "anytime",
         "betting",
         "shift_evidence",
         "means",
@@ -153,6 +154,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "decisions": [
         "losses",
+        "irreducible",
         "gains",
         "comparison",
         "planning",
@@ -238,6 +240,7 @@ ROOMS: dict[str, list[str]] = {
         "fit",
         "predict",
         "evaluate",
+        "compare",
         "check",
         "report",
         "plan",

@@ -22,6 +22,7 @@ COMMANDS = [
     "fit",
     "predict",
     "evaluate",
+    "compare",
     "check",
     "report",
     "plan",

@@ -229,3 +229,19 @@ def test_few_labels_per_item_come_with_a_warning_about_the_aleatoric_error(
     outcome = run(*measure(study, "csv"))
 
     assert "So few labels per item (3) make the observed entropies far too low" in outcome.out
+
+
+def test_what_is_left_to_gain_is_that_of_python(run: Run, study: Study) -> None:
+    found = run(*measure(study, "parquet", "--json")).json["headroom"]
+
+    mean = hocal.load(study / "model.hocal").predict_proba(study.probabilities)
+    expected = hocal.headroom(mean, study.counts)
+    assert found["metric"] == "log"
+    assert found["remaining"] == pytest.approx(expected.remaining._asdict())
+    assert found["best_accuracy"] == pytest.approx(expected.best_accuracy._asdict())
+
+
+def test_people_read_what_is_left_to_gain(run: Run, study: Study) -> None:
+    text = " ".join(run(*measure(study, "parquet")).out.split())
+
+    assert "Headroom of the calibrated mean: Your model's log loss is" in text

@@ -160,3 +160,70 @@ def test_the_sentence_says_it_all() -> None:
 def test_bad_input_is_named(first: Any, second: Any, options: Any, message: str) -> None:
     with pytest.raises(hocal.InputError, match=message):
         hocal.compare(first, second, [[1, 1]], **options)
+
+
+def test_a_stream_may_be_looked_at_after_every_item() -> None:
+    """Two equal models, 20 streams, 8 looks each: at most a tenth of the streams ever decides."""
+    generator = np.random.default_rng(3)
+    decided = 0
+    for _ in range(20):
+        truth = generator.dirichlet([1, 1], 300)
+        counts = generator.multinomial(2, truth)
+        first, second = (generator.dirichlet([2, 2], 300) for _ in range(2))
+        decided += any(
+            hocal.compare(
+                first[:n], second[:n], counts[:n], loss="brier", confidence=0.9, anytime=True
+            ).better
+            is not None
+            for n in (10, 20, 40, 80, 120, 180, 240, 300)
+        )
+
+    assert decided <= 2 + 3 * math.sqrt(20 * 0.1 * 0.9)
+
+
+def test_a_stream_decides_with_a_little_more_than_a_fixed_number_of_items() -> None:
+    generator = np.random.default_rng(4)
+    truth = generator.dirichlet([0.5, 0.5], 1000)
+    counts = generator.multinomial(2, truth)
+    bad = generator.dirichlet([2, 2], 1000)
+
+    fixed, stream = (
+        hocal.compare(bad, truth, counts, loss="brier", anytime=anytime).difference
+        for anytime in (False, True)
+    )
+
+    assert stream.upper < 0
+    assert fixed.width < stream.width < 1.6 * fixed.width
+    assert stream.estimate == fixed.estimate
+
+
+def test_the_log_loss_of_a_stream_needs_a_floor() -> None:
+    with pytest.raises(hocal.InputError, match="`floor` must be given for the log loss of a str"):
+        hocal.compare([[0.5, 0.5]], [[0.4, 0.6]], [[1, 1]], anytime=True)
+
+
+def test_a_stream_says_that_it_may_be_looked_at() -> None:
+    found = hocal.compare([[0.5, 0.5]], [[0.4, 0.6]], [[1, 1]], anytime=True, floor=0.1)
+
+    assert any("however often they are looked at" in text for text in found.assumptions)
+    assert not any("fixed in advance" in text for text in found.assumptions)
+
+
+def test_judges_who_name_one_class_are_compared_by_how_often_people_agree() -> None:
+    """One judge is right about all items, the other about half of them."""
+    counts = [[2, 0]] * 400
+    right, half = np.tile([[1.0, 0.0]], (400, 1)), np.tile([[1.0, 0.0], [0.0, 1.0]], (200, 1))
+
+    found = hocal.compare(half, right, counts, loss="accuracy")
+
+    assert found.difference.estimate == -0.5
+    assert found.better == "second"
+    assert "error rate" in str(found)
+
+
+def test_the_table_has_a_line_for_each_class_that_the_first_predicts() -> None:
+    found = hocal.compare([[0.8, 0.2], [0.1, 0.9]], [[0.6, 0.4]] * 2, [[1, 1]] * 2)
+
+    lines = found.table(["cat", "dog"]).splitlines()
+
+    assert [line.split()[-1] for line in lines[1:]] == ["all", "cat", "dog"]

@@ -72,14 +72,17 @@ def true_values(items: Items, loss: str) -> dict[str, float]:
     losses = [expected_loss(items.truth, model, loss).mean() for model in items[1:]]
     floor = kind.value(items.truth).mean()
     top = items.first.argmax(axis=1)
+    error = 1 - items.truth[np.arange(len(top)), top].mean()
+    least = 1 - items.truth.max(axis=1).mean()
     return {
         "loss": losses[0],
         "irreducible": floor,
         "remaining": losses[0] - floor,
         "difference": losses[1] - losses[0],
         "share closed": (losses[0] - losses[1]) / (losses[0] - floor),
-        "accuracy": items.truth[np.arange(len(top)), top].mean(),
-        "best accuracy": items.truth.max(axis=1).mean(),
+        "error": error,
+        "least error": least,
+        "remaining error": error - least,
     }
 
 
@@ -103,8 +106,13 @@ def limits(items: Items, counts: NDArray[np.int64], loss: str, delta: float) -> 
         "irreducible": one.irreducible_limits(everything, bounds, delta),
         "remaining": one.remaining_limits(everything, bounds, delta),
         "difference": difference.limits(delta, everything, judged.advises),
-        "accuracy": one.agreement(one.predictions.argmax(axis=1), delta)[1:],
-        "best accuracy": (0.0, one.best_agreement(delta)),
+    }
+    hits = one.with_loss("accuracy")
+    bounds_of_hits = hits.entropy_bounds(len(counts))
+    found |= {
+        "error": hits.losses.limits(delta, everything, judged.advises),
+        "least error": hits.irreducible_limits(everything, bounds_of_hits, delta),
+        "remaining error": hits.remaining_limits(everything, bounds_of_hits, delta),
     }
     gap = difference.interval(delta / 2, everything, judged.advises)
     left = one.remaining_limits(everything, bounds, delta / 2)

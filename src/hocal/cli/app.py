@@ -12,6 +12,7 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli.check import check
+from hocal.cli.compare import compare
 from hocal.cli.data import data
 from hocal.cli.demo import demo
 from hocal.cli.evaluate import evaluate
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command("fit")(fit)
 app.command("predict")(predict)
 app.command("evaluate")(evaluate)
+app.command("compare")(compare)
 app.command("check")(check)
 app.command("report")(report)
 app.command("plan")(plan)

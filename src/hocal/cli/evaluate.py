@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -18,6 +18,7 @@ from hocal.cli.tables import open_engine
 if TYPE_CHECKING:
     from hocal import CalibrationError, Certificate, Interval, SnapshotCalibrator
     from hocal.calibration.scores import MeanScores
+    from hocal.decisions import Headroom
 
 # of an item, for its observed entropy to be worth comparing with
 ENOUGH_LABELS = 10
@@ -60,6 +61,7 @@ class Measured(NamedTuple):
     resolution: Scored | None  #: None where no item has four labels
     snapshots: Scored
     means: dict[str, MeanScores]  #: of the mean: calibrated, raw, by temperature scaling
+    headroom: Headroom  #: of the calibrated mean
 
 
 def evaluate(
@@ -103,7 +105,8 @@ def evaluate(
     says that the model is not calibrated. Resolution is the share of the differences in
     disagreement between items that the predictions explain, from items with four labels or more;
     the snapshot score is the mean log-probability of a label. A second table scores the mean
-    prediction before and after calibration. The items are held in memory.
+    prediction before and after calibration; below it stands how much any model could still gain on
+    the calibrated one. The items are held in memory.
 
     Example: hocal evaluate model.hocal test.parquet softmax.parquet --label choice --k 5
     --unlabelled drop
@@ -154,6 +157,7 @@ def evaluate(
             resolution=_resolution(loaded.calibrator, items),
             snapshots=_snapshot_score(loaded.calibrator, items, random_state),
             means=_mean_scores(loaded.calibrator, items),
+            headroom=_headroom(loaded.calibrator, items, confidence),
         )
     with working("Certifying"):
         certificate = loaded.calibrator.certify(confidence, simultaneous=simultaneous)
@@ -229,6 +233,21 @@ def _mean_scores(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[st
     return scores
 
 
+def _headroom(calibrator: SnapshotCalibrator, items: MatchedItems, confidence: float) -> Headroom:
+    """Return what is left to gain on the calibrated mean: in log loss, unless it has zeros."""
+    import hocal
+
+    mean = calibrator.predict_proba(items.probabilities, cells=items.cells)
+    loss: Literal["log", "brier"] = "log" if mean.min() > 0 else "brier"
+    return hocal.headroom(mean, items.counts, loss=loss, confidence=confidence)
+
+
+def _headroom_numbers(found: Headroom) -> dict[str, Any]:
+    names = ("loss", "irreducible", "remaining", "accuracy", "best_accuracy")
+    intervals = {name: getattr(found, name)._asdict() for name in names}
+    return {"metric": found.metric, "confidence": found.confidence, **intervals}
+
+
 def _show_json(
     measured: Measured, certificate: Certificate, entropy: str, names: list[str]
 ) -> None:
@@ -249,6 +268,7 @@ def _show_json(
             "resolution": None if resolution is None else resolution.as_dict(),
             "snapshot_score": measured.snapshots.as_dict(),
             "mean": {name: scores._asdict() for name, scores in measured.means.items()},
+            "headroom": _headroom_numbers(measured.headroom),
             "entropy": entropy,
             "certificate": {
                 "confidence": certificate.confidence,
@@ -281,6 +301,7 @@ def _show(measured: Measured, certificate: Certificate, entropy: str, names: lis
         },
     )
     print_rows("Mean prediction (less is better)", *_mean_table(measured.means))
+    typer.echo(f"Headroom of the calibrated mean: {measured.headroom}")
     if error.k == 1:
         typer.echo(
             "One label per item: only ordinary calibration is tested. To test how people "

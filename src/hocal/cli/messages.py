@@ -29,6 +29,10 @@ _ENGINES = ("_duckdb", "duckdb", "py4j", "pyspark")
 # what the command line calls the tables of the Python interface
 _TABLES = {
     "probabilities": "PROBABILITIES",
+    "first": "FIRST",
+    "second": "SECOND",
+    "FIRST": "FIRST",
+    "SECOND": "SECOND",
     "counts": "LABELS",
     "labels": "LABELS",
     "table": "LABELS",
@@ -47,9 +51,11 @@ _OPTIONS = {
     "engine": "--engine",
     "entropy": "--entropy",
     "epsilon": "--epsilon",
+    "floor": "--floor",
     "item": "--item",
     "k": "--k",
     "label": "--label",
+    "loss": "--loss",
     "method": "--method",
     "missing": "--missing",
     "n_bins": "--n-bins",

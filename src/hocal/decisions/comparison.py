@@ -7,16 +7,25 @@ by item, has a much narrower interval than the two losses.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.interval import Interval
 from hocal._base.validation import check_choice, check_fraction
 from hocal.decisions.gains import ModelLosses
-from hocal.decisions.losses import LOSSES, Judged, assumptions_of, check_floor, decimal, groups_of
+from hocal.decisions.losses import (
+    LOSS_NAMES,
+    LOSSES,
+    Judged,
+    assumptions_of,
+    check_floor,
+    decimal,
+    groups_of,
+)
 from hocal.guarantees.cell_uncertainty import Limits
 
 __all__ = ["ClassDifference", "Comparison", "compare"]
@@ -37,10 +46,11 @@ class Comparison:
 
     Attributes
     ----------
-    metric : {"log", "brier"}
-        Which loss: log loss in nats, or Brier score from 0 to 2.
+    metric : {"log", "brier", "accuracy"}
+        Which loss: log loss in nats, Brier score from 0 to 2, or error rate.
     confidence : float
-        Probability with which each interval holds, for a number of items fixed in advance.
+        Probability with which each interval holds, for a number of items fixed in advance or, if
+        that was asked for, at any time of a stream.
     n_items : int
         Items.
     first, second : Interval
@@ -78,7 +88,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return which model is better, by how much, and how much of the gap that closes."""
-        name = {"log": "log loss", "brier": "Brier score"}[self.metric]
+        name = LOSS_NAMES[self.metric]
         losses = f"{decimal(self.first.estimate)} and {decimal(self.second.estimate)}"
         estimate, lower, upper = (decimal(end) for end in self.difference)
         sentences = [
@@ -94,19 +104,45 @@ class Comparison:
             sentences.append(f"It gains between {least} and {most} of what any model could.")
         return " ".join(sentences)
 
+    def table(self, names: Iterable[str] | None = None) -> str:
+        """Return a line for all items and one per class that the first model predicts.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            A name for each class.
+
+        Returns
+        -------
+        str
+            Differences with their limits in brackets; below 0 the second is better.
+        """
+        known = None if names is None else list(names)
+        shown = {"all": ClassDifference(self.n_items, self.difference)} | {
+            str(number) if known is None else known[number]: part
+            for number, part in self.per_class.items()
+        }
+        lines = [f"{'items':>8}{'second less first':>24}"]
+        for name, (n_items, difference) in shown.items():
+            estimate, lower, upper = (decimal(end) for end in difference)
+            lines.append(f"{n_items:>8}{f'{estimate} [{lower}, {upper}]':>24}  {name}")
+        return "\n".join(lines)
+
 
 def compare(
     first: ArrayLike,
     second: ArrayLike,
     counts: Any,
     *,
-    loss: Literal["log", "brier"] = "log",
+    loss: Literal["log", "brier", "accuracy"] = "log",
     confidence: float = 0.95,
     floor: float | None = None,
+    anytime: bool = False,
 ) -> Comparison:
     """Say which of two models has the lower loss against people's labels, and by how much.
 
-    Also for two calibrators, two judges, or one model before and after a change.
+    Also for two calibrators, two judges, or one model before and after a change. Judges that name
+    one class each are compared by ``loss="accuracy"``: how often people agree with them.
 
     Parameters
     ----------
@@ -116,15 +152,19 @@ def compare(
     counts : array-like or sparse array of shape (n_items, n_classes)
         How many people chose each class, one label per item at least. The share that is closed
         needs items with two labels or more.
-    loss : {"log", "brier"}
-        Log loss in nats, or Brier score ||f - e_label||^2, from 0 to 2.
+    loss : {"log", "brier", "accuracy"}
+        Log loss in nats, Brier score ||f - e_label||^2, from 0 to 2, or error rate.
     confidence : float, default=0.95
-        Probability with which each interval holds. The number of items must be fixed in advance:
-        the interval is not made for looking again after each new item.
+        Probability with which each interval holds. Unless `anytime`, the number of items must be
+        fixed in advance: the interval is not made for looking again after each new item.
     floor : float, optional
         Smallest probability that either model gives to any class of any item, known beforehand,
         as of a smoothed model. It bounds the log loss. By default the smallest probability given
         here does, and the limits hold for new items only if none gets a smaller one.
+    anytime : bool, default=False
+        Make intervals that hold at all times of a stream of items at once, a little wider: compare
+        after every new item, with all items up to then, and stop as soon as it is decided. The log
+        loss then needs a `floor`.
 
     Returns
     -------
@@ -142,7 +182,10 @@ def compare(
     check_choice(loss, "loss", LOSSES)
     delta = 1 - check_fraction(confidence, "confidence")
     least = check_floor(floor)
-    judged = Judged.of(counts)
+    if anytime and loss == "log" and least is None:
+        rule = "must be given for the log loss of a stream: its smallest prediction may yet come"
+        raise InputError("floor", rule, remedy="Smooth the predictions, and pass to what.")
+    judged = Judged.of(counts, anytime=anytime)
     one = ModelLosses.of(first, "first", judged, loss, least)
     other = ModelLosses.of(second, "second", judged, loss, least)
     difference = other.losses - one.losses

@@ -19,10 +19,16 @@ from numpy.typing import ArrayLike
 from hocal._base.interval import Interval
 from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_cells, check_choice, check_fraction
-from hocal.calibration.by_cell.deconvolution import deconvolve
-from hocal.cells.statistics import align_counts
+from hocal.decisions.irreducible import (
+    EntropyBounds,
+    entropy_bounds,
+    entropy_estimates,
+    irreducible_limits,
+    largest_agreement,
+    largest_entropy,
+)
 from hocal.decisions.losses import (
-    ENTROPY_OF_LOSS,
+    LOSS_NAMES,
     LOSSES,
     BoundedMean,
     Judged,
@@ -32,16 +38,7 @@ from hocal.decisions.losses import (
     groups_of,
     item_losses,
 )
-from hocal.guarantees.bernstein import Side
-from hocal.guarantees.cell_uncertainty import (
-    Advice,
-    Limits,
-    Sample,
-    advise,
-    estimator_sizes,
-    statistic_values,
-)
-from hocal.uncertainty.entropy import Shannon, get_entropy
+from hocal.guarantees.cell_uncertainty import Limits
 
 __all__ = ["Headroom", "HeadroomPart", "ModelLosses", "headroom"]
 
@@ -64,8 +61,9 @@ class Headroom:
 
     Attributes
     ----------
-    metric : {"log", "brier"}
-        Which loss: log loss in nats, or Brier score ||f - e_label||^2 from 0 to 2.
+    metric : {"log", "brier", "accuracy"}
+        Which loss: log loss in nats, Brier score ||f - e_label||^2 from 0 to 2, or error rate, the
+        share of new labels that are not the model's most likely class.
     confidence : float
         Probability with which each interval holds.
     n_items : int
@@ -79,8 +77,9 @@ class Headroom:
         What the best possible model would gain, never below 0.
     accuracy : Interval
         How often a new person agrees with the model's most likely class.
-    best_accuracy : float
-        Upper limit of how often a new person could agree with any model.
+    best_accuracy : Interval
+        How often a new person would agree with the best possible model, E max p. The estimate is
+        NaN where no item has two labels.
     per_class : mapping of int to HeadroomPart
         The same three by the class that the model predicts; classes never predicted are left out.
     per_cell : mapping of int to HeadroomPart
@@ -96,7 +95,7 @@ class Headroom:
     irreducible: Interval
     remaining: Interval
     accuracy: Interval
-    best_accuracy: float
+    best_accuracy: Interval
     per_class: Mapping[int, HeadroomPart]
     per_cell: Mapping[int, HeadroomPart]
     assumptions: tuple[str, ...]
@@ -105,8 +104,8 @@ class Headroom:
         return f"Headroom({self.n_items} items, {self.confidence:g}: {self})"
 
     def __str__(self) -> str:
-        """Return the three numbers as a sentence each."""
-        name = {"log": "log loss", "brier": "Brier score"}[self.metric]
+        """Return the three numbers, and how often people agree with the model, in sentences."""
+        name = LOSS_NAMES[self.metric]
         sentences = [f"Your model's {name} is {_with_limits(self.loss)}."]
         if math.isnan(self.irreducible.estimate):
             sentences.append("No item has two labels, so nothing tells what no model can remove.")
@@ -117,6 +116,10 @@ class Headroom:
             sentences.append(f"Between {least} and {most} is left to gain.")
         else:
             sentences.append(f"At most {most} is left to gain, perhaps nothing.")
+        agree = f"A new person agrees with it about {self.accuracy.estimate:.1%} of items"
+        best = f"with no model about more than {self.best_accuracy.upper:.1%}"
+        known = not math.isnan(self.best_accuracy.estimate)
+        sentences.append(f"{agree}, {best}." if known else f"{agree}.")
         return " ".join(sentences)
 
     def table(self, names: Iterable[str] | None = None) -> str:
@@ -150,7 +153,7 @@ def headroom(
     probabilities: ArrayLike,
     counts: Any,
     *,
-    loss: Literal["log", "brier"] = "log",
+    loss: Literal["log", "brier", "accuracy"] = "log",
     confidence: float = 0.95,
     cells: ArrayLike | None = None,
     floor: float | None = None,
@@ -165,8 +168,9 @@ def headroom(
     counts : array-like or sparse array of shape (n_items, n_classes)
         How many people chose each class, one label per item at least. Only items with two labels
         or more say what is irreducible.
-    loss : {"log", "brier"}
-        Log loss in nats, or Brier score ||f - e_label||^2, from 0 to 2.
+    loss : {"log", "brier", "accuracy"}
+        Log loss in nats, Brier score ||f - e_label||^2, from 0 to 2, or error rate, how often a
+        new person's label is not the model's most likely class.
     confidence : float, default=0.95
         Probability with which each interval holds, for a number of items fixed in advance.
     cells : array-like of shape (n_items,), optional
@@ -185,7 +189,9 @@ def headroom(
     -----
     A tenth of the items, 500 at most, only advise which statistics to use: limits come from the
     others, estimates from all. The irreducible part is estimated by the share of pairs of labels
-    that disagree (Brier, unbiased) or by deconvolution (log), kept inside its limits.
+    that disagree (Brier, unbiased) or by deconvolution (the others), kept inside its limits. That
+    of the error rate, 1 - E max p, is between the share of labels outside an item's commonest
+    class, or what the agreement of pairs allows, and the share of pairs that disagree.
 
     Examples
     --------
@@ -207,6 +213,7 @@ def headroom(
     top = losses.predictions.argmax(axis=1)
     numbers = None if cells is None else check_cells(cells, len(top))
     whole = losses.whole(delta)
+    hits = losses.with_loss("accuracy").whole(delta)
     return Headroom(
         metric=loss,
         confidence=float(confidence),
@@ -214,19 +221,12 @@ def headroom(
         loss=whole.loss,
         irreducible=whole.irreducible,
         remaining=whole.remaining,
-        accuracy=losses.agreement(top, delta),
-        best_accuracy=losses.best_agreement(delta),
+        accuracy=_complement(hits.loss),
+        best_accuracy=_complement(hits.irreducible),
         per_class=losses.parts(top, delta),
         per_cell={} if numbers is None else losses.parts(numbers, delta),
         assumptions=assumptions_of(loss, least, judged),
     )
-
-
-class EntropyBounds(NamedTuple):
-    """Two statistics of each item with several labels, NaN elsewhere."""
-
-    below: BoundedMean  #: mean at most the irreducible part
-    above: BoundedMean  #: mean at least the irreducible part
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +254,7 @@ class ModelLosses:
     def parts(self, numbers: Index, delta: float) -> dict[int, HeadroomPart]:
         """Return the losses of groups of items, by their numbers."""
         distinct, group = np.unique(numbers, return_inverse=True)
-        estimates = self.entropy_estimates(group)
+        estimates = entropy_estimates(self.predictions, self.judged, self.loss, group)
         bounds = self.entropy_bounds(len(numbers) // len(distinct))
         return {
             number: self._part(rows, float(estimate), bounds, delta)
@@ -266,7 +266,7 @@ class ModelLosses:
     ) -> HeadroomPart:
         """Return the loss of some items and its two parts."""
         interval = self.losses.interval(delta, rows, self.judged.advises)
-        most = get_entropy(ENTROPY_OF_LOSS[self.loss]).maximum(self.predictions.shape[1])
+        most = largest_entropy(self.loss, self.predictions.shape[1])
         paired = rows & self.judged.several  # one label tells nothing of what is left
         if not paired.any():
             highest = self.losses.at_most(delta, rows, self.judged.advises)
@@ -281,106 +281,41 @@ class ModelLosses:
 
     def irreducible_limits(self, rows: Mask, bounds: EntropyBounds, delta: float) -> Limits:
         """Return limits of the entropy of some items' label distributions."""
-        several = self.judged.several
-        chosen = (rows & several, self.judged.advises & several)
-        lower = bounds.below.at_least(delta / 2, *chosen)
-        return Limits(lower, bounds.above.at_most(delta / 2, *chosen))
+        return irreducible_limits(self.judged, self.loss, rows, bounds, delta)
 
     def remaining_limits(self, rows: Mask, bounds: EntropyBounds, delta: float) -> Limits:
         """Return limits of the loss of some items less the entropy of their label distributions."""
         several = self.judged.several
         chosen = (rows & several, self.judged.advises & several)
         lower = (self.losses - bounds.above).at_least(delta / 2, *chosen)
-        upper = (self.losses - bounds.below).at_most(delta / 2, *chosen)
+        if self.loss == "accuracy":
+            upper = self._most_accuracy_left(bounds, delta / 2, *chosen)
+        else:
+            upper = (self.losses - bounds.below).at_most(delta / 2, *chosen)
         return Limits(lower, upper).inside(self.losses.high)
+
+    def _most_accuracy_left(
+        self, bounds: EntropyBounds, delta: float, rows: Mask, advises: Mask
+    ) -> float:
+        """Return the smaller of two upper limits: item by item, or by how often pairs agree."""
+        by_item = (self.losses - bounds.below).at_most(delta / 2, rows, advises)
+        agree = 1 - bounds.above.at_least(delta / 4, rows, advises)
+        least = 1 - largest_agreement(agree, self.predictions.shape[1])
+        return min(by_item, self.losses.at_most(delta / 4, rows, advises) - least)
 
     def entropy_bounds(self, n_items: int) -> EntropyBounds:
         """Return statistics on either side of the entropy, for groups of about n_items items."""
-        several = self.judged.several
-        if not several.any():
-            nothing = BoundedMean(np.full(len(several), np.nan), -math.inf, math.inf)
-            return EntropyBounds(nothing, nothing)
-        if self.loss == "brier":
-            unbiased = disagreement(self.judged)
-            return EntropyBounds(unbiased, unbiased)
-        advice = self._advice(n_items)
-        return EntropyBounds(self._one_sided(advice, "lower"), self._one_sided(advice, "upper"))
+        return entropy_bounds(self.judged, self.loss, n_items)
 
-    def _advice(self, n_items: int) -> Advice:
-        """Choose statistics of the labels from the items that only advise."""
-        judged = self.judged
-        asked = judged.counts[judged.advises & judged.several]
-        return advise(
-            Sample(asked, np.ones(len(asked))) if len(asked) else None,
-            estimator_sizes(judged.totals),
-            n_classes=judged.counts.shape[1],
-            n_items=n_items,
-            same_order=False,
-        )
-
-    def _one_sided(self, advice: Advice, side: Side) -> BoundedMean:
-        several = self.judged.several
-        counts = self.judged.counts[several]
-        found, used = statistic_values(Sample(counts, np.ones(len(counts))), advice, side)
-        values = np.full(len(several), np.nan)
-        values[several] = found
-        low = min(estimator.minimum for estimator in used)
-        return BoundedMean(values, low, max(estimator.maximum for estimator in used))
-
-    def entropy_estimates(self, group: Index) -> Array:
-        """Return the mean entropy of each group's label distributions, NaN without two labels."""
-        several = self.judged.several
-        n_groups = int(group.max()) + 1
-        n_several = np.bincount(group[several], minlength=n_groups)
-        means = np.full(n_groups, np.nan)
-        if not several.any():
-            return means
-        if self.loss == "brier":
-            values = disagreement(self.judged).values[several]
-            sums = np.bincount(group[several], values, minlength=n_groups)
-            np.divide(sums, n_several, out=means, where=n_several > 0)
-        else:
-            aligned = align_counts(self.predictions, self.judged.counts)
-            each = np.arange(n_groups)
-            fit = deconvolve(aligned, group, np.ones(len(group)), group=each, level=0 * each)
-            entropy = fit.weights @ Shannon().value(fit.atoms, check_input=False)
-            means = np.where(n_several > 0, entropy, means)
-        return means
-
-    def agreement(self, top: Index, delta: float) -> Interval:
-        """Return how often a new person's label is the model's most likely class."""
-        hits = self.judged.shares[np.arange(len(top)), top]
-        bounded = BoundedMean(hits, 0.0, 1.0)
-        return bounded.interval(delta, self.judged.everything, self.judged.advises)
-
-    def best_agreement(self, delta: float) -> float:
-        """Return an upper limit of E max_j p_j, which no model's agreement exceeds.
-
-        Among label distributions with one ||p||^2, max_j p_j is largest for p = (a, b, ..., b), a
-        concave function of ||p||^2; so E ||p||^2, how often two people agree, bounds its mean.
-        """
-        several = self.judged.several
-        if not several.any():
-            return 1.0
-        chosen = (several, self.judged.advises & several)
-        agree = 1 - disagreement(self.judged).at_least(delta, *chosen)
-        n_classes = int(self.predictions.shape[1])
-        spread = max(n_classes * agree - 1, 0.0)  # 0 when labels fall evenly on all classes
-        return min((1 + math.sqrt((n_classes - 1) * spread)) / n_classes, 1.0)
+    def with_loss(self, loss: str) -> ModelLosses:
+        """Return the same model's losses of another kind."""
+        losses = item_losses(self.predictions, self.judged, loss)
+        return ModelLosses(self.predictions, self.judged, loss, losses)
 
 
-def disagreement(judged: Judged) -> BoundedMean:
-    """Return the share of pairs of an item's labels that disagree, unbiased for 1 - ||p||^2."""
-    several = judged.several
-    totals = judged.totals[several]
-    squares = (judged.shares[several] ** 2).sum(axis=1)
-    values = np.full(len(several), np.nan)
-    values[several] = totals / (totals - 1) * (1 - squares)
-    smallest = int(totals.min())
-    n_classes = judged.counts.shape[1]
-    # All labels may differ unless there are more of them than classes; then even shares are worst.
-    most = 1.0 if smallest <= n_classes else smallest / (smallest - 1) * (1 - 1 / n_classes)
-    return BoundedMean(values, 0.0, most)
+def _complement(interval: Interval) -> Interval:
+    """Return an error rate as an accuracy."""
+    return Interval(1 - interval.estimate, 1 - interval.upper, 1 - interval.lower)
 
 
 def _inside(estimate: float, limits: Limits) -> Interval:

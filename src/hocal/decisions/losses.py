@@ -22,12 +22,13 @@ from hocal._base.validation import (
     check_same_length,
     check_simplex,
 )
+from hocal.guarantees.anytime import anytime_lower_limit, anytime_upper_limit
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 from hocal.guarantees.cell_uncertainty import Limits
 
 __all__ = [
-    "ENTROPY_OF_LOSS",
     "LOSSES",
+    "LOSS_NAMES",
     "BoundedMean",
     "Judged",
     "assumptions_of",
@@ -37,8 +38,8 @@ __all__ = [
     "item_losses",
 ]
 
-ENTROPY_OF_LOSS = {"log": "shannon", "brier": "brier"}  # the least expected loss is this entropy
-LOSSES = tuple(ENTROPY_OF_LOSS)
+LOSS_NAMES = {"log": "log loss", "brier": "Brier score", "accuracy": "error rate"}
+LOSSES = tuple(LOSS_NAMES)
 WORST_BRIER = 2.0  # ||f - e_j||^2 of a model that is sure of another class
 
 # Items that only advise: which statistics to use and how much they will vary. Intervals are made
@@ -58,6 +59,10 @@ ASSUMPTIONS = (
     "How many labels an item got was not decided by looking at them.",
     "How many items there are was fixed in advance, not by looking at these limits.",
 )
+ANY_TIME = (
+    "Items come one after the other; limits hold however often they are looked at, and whenever "
+    "that is stopped."
+)
 NO_FLOOR = (
     "No item gets a smaller predicted probability than the smallest given here: without such a "
     "floor the log loss has no bound."
@@ -73,14 +78,20 @@ class Judged(NamedTuple):
     totals: IntArray  #: (n_items,) labels
     shares: Array  #: (n_items, n_classes) of the labels
     advises: Mask  #: (n_items,)
+    anytime: bool = False  #: whether limits must hold at every time of a stream
 
     @classmethod
-    def of(cls, counts: Any) -> Judged:
-        """Check label counts, one label per item at least, and choose advisers."""
+    def of(cls, counts: Any, *, anytime: bool = False) -> Judged:
+        """Check label counts, one label per item at least, and choose advisers.
+
+        A stream has none: nothing may be chosen by the number of items there happen to be.
+        """
         checked = check_dense_counts(counts)
         totals = checked.sum(axis=1)
         advises = choose_advisers(len(checked))
-        return cls(checked, totals, checked / totals[:, None], advises)
+        if anytime:
+            advises = np.zeros_like(advises)
+        return cls(checked, totals, checked / totals[:, None], advises, anytime)
 
     @property
     def several(self) -> Mask:
@@ -143,20 +154,25 @@ class BoundedMean(NamedTuple):
     values: Array  #: (n_items,)
     low: float
     high: float
+    anytime: bool = False  #: whether limits must hold at every time of a stream
 
     def __sub__(self, other: BoundedMean) -> BoundedMean:
         """Return the difference, item by item."""
         low = self.low - other.high
         high = self.high - other.low
-        return BoundedMean(self.values - other.values, low, high)
+        return BoundedMean(self.values - other.values, low, high, self.anytime)
 
     def at_least(self, delta: float, rows: Mask, advises: Mask) -> float:
         """Return what the mean over the population of some items falls below with chance delta."""
+        if self.anytime:
+            return anytime_lower_limit(self.values[rows], self.low, self.high, delta)
         draws = self._draws(rows & ~advises)
         return float(lower_limit(draws, delta, self._guess(rows, advises))[0])
 
     def at_most(self, delta: float, rows: Mask, advises: Mask) -> float:
         """Return what the mean over the population of some items exceeds with chance delta."""
+        if self.anytime:
+            return anytime_upper_limit(self.values[rows], self.low, self.high, delta)
         draws = self._draws(rows & ~advises)
         return float(upper_limit(draws, delta, self._guess(rows, advises))[0])
 
@@ -186,6 +202,7 @@ def item_losses(
     """Return the loss of each item, the mean over its labels.
 
     Log loss: -log f_j for label j, at most -log(floor). Brier score: ||f - e_j||^2, at most 2.
+    Error rate: 1 where the label is not the class with the largest f.
 
     Parameters
     ----------
@@ -193,7 +210,7 @@ def item_losses(
         Predictions that sum to 1, positive ones for the log loss.
     judged : Judged
         The labels.
-    loss : {"log", "brier"}
+    loss : {"log", "brier", "accuracy"}
         The proper loss.
     floor : float, optional
         Smallest probability that the model predicts for any class of any item; the smallest one
@@ -215,11 +232,15 @@ def item_losses(
     if loss == "brier":
         squares = (probabilities**2).sum(axis=1)
         hits = (judged.shares * probabilities).sum(axis=1)
-        return BoundedMean(1 - 2 * hits + squares, 0.0, WORST_BRIER)
+        return BoundedMean(1 - 2 * hits + squares, 0.0, WORST_BRIER, judged.anytime)
+    if loss == "accuracy":
+        top = probabilities.argmax(axis=1)
+        wrong = 1 - judged.shares[np.arange(len(top)), top]
+        return BoundedMean(wrong, 0.0, 1.0, judged.anytime)
     smallest = float(probabilities.min())
     high = -math.log(smallest if floor is None else min(floor, smallest))
     values = -(judged.shares * np.log(probabilities)).sum(axis=1)
-    return BoundedMean(np.clip(values, 0.0, high), 0.0, high)
+    return BoundedMean(np.clip(values, 0.0, high), 0.0, high, judged.anytime)
 
 
 def check_floor(floor: float | None) -> float | None:
@@ -238,7 +259,8 @@ def assumptions_of(loss: str, floor: float | None, judged: Judged) -> tuple[str,
     """Return what must be true for the limits of a loss to hold."""
     guessed_floor = (NO_FLOOR,) * (loss == "log" and floor is None)
     singles = (SINGLES,) * (not judged.several.all())
-    return ASSUMPTIONS + guessed_floor + singles
+    stopping = (ANY_TIME,) if judged.anytime else ASSUMPTIONS[-1:]
+    return ASSUMPTIONS[:-1] + stopping + guessed_floor + singles
 
 
 def decimal(number: float) -> str:

@@ -1,0 +1,224 @@
+"""`hocal compare`: predictions of two models and labels in, which model is better out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from hocal._base.errors import InputError
+from hocal.cli import options
+from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
+from hocal.cli.messages import FileError, working
+from hocal.cli.options import split_list
+from hocal.cli.outputs import print_json, print_rows, print_table
+from hocal.cli.tables import Probabilities, ReadTable, open_engine, open_probabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hocal import Interval
+    from hocal.decisions import Comparison
+
+
+def compare(
+    first: Annotated[
+        str, typer.Argument(metavar="FIRST", help="Table of the first model's predictions.")
+    ],
+    second: Annotated[
+        str, typer.Argument(metavar="SECOND", help="Table of the second model's predictions.")
+    ],
+    labels: options.LabelsFile,
+    item: options.Item,
+    label: options.Label = None,
+    annotator: options.Annotator = None,
+    count_columns: options.CountColumns = None,
+    classes: options.Classes = None,
+    probability_columns: options.ProbabilityColumns = None,
+    names: options.Names = None,
+    loss: Annotated[
+        str,
+        typer.Option(
+            help="log: log loss in nats. brier: Brier score. accuracy: error rate, how often a new "
+            "person's label is not the model's most likely class."
+        ),
+    ] = "log",
+    confidence: Annotated[float, typer.Option(help="Confidence of each interval.")] = 0.95,
+    floor: Annotated[
+        float | None,
+        typer.Option(help="Smallest probability that either model gives to any class of any item."),
+    ] = None,
+    anytime: Annotated[
+        bool,
+        typer.Option(
+            "--anytime",
+            help="Make intervals that hold however often new items are added and looked at.",
+            metavar="",
+        ),
+    ] = False,
+    missing: options.Missing = "error",
+    unknown: options.Unknown = "error",
+    duplicates: options.Duplicates = "error",
+    unlabelled: options.Unlabelled = "error",
+    unpredicted: options.Unpredicted = "error",
+    memory_limit: options.MemoryLimit = "2GB",
+    as_json: options.AsJson = False,
+) -> None:
+    """Say which of two models has the lower loss against people's labels, and by how much.
+
+    Neither model may have been trained on these items. Both tables of predictions must have the
+    same classes. The items are held in memory. Also for two judges that name one class each, with
+    probabilities 0 and 1 and --loss accuracy.
+
+    Example: hocal compare old.parquet new.parquet labels.csv --item image --label choice
+    """
+    import hocal
+
+    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
+    rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
+    choices = label_options(
+        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+    )
+    columns = split_list(probability_columns, "--probability-columns")
+    declared = split_list(classes, "--classes")
+    with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
+        tables = _Tables(read, labels, choices, item, columns, declared)
+        order, one = tables.read("FIRST", first, None)
+        _, other = tables.read("SECOND", second, order)
+    one, other = _same_items(one, other, unpredicted)
+    with working("Comparing"):
+        found = hocal.compare(
+            one.probabilities,
+            other.probabilities,
+            one.counts,
+            loss=loss,  # type: ignore[arg-type]
+            confidence=confidence,
+            floor=floor,
+            anytime=anytime,
+        )
+    models = [Path(first).stem, Path(second).stem]
+    if as_json:
+        _show_json(found, order, models)
+    else:
+        _show(found, order, models)
+
+
+class _Tables(NamedTuple):
+    """Where labels come from, and what the columns of predictions are called."""
+
+    open_file: ReadTable
+    labels: str
+    choices: LabelOptions
+    item: str
+    columns: list[str] | None
+    declared: list[str] | None
+
+    def read(
+        self, role: str, path: str, wanted: list[str] | None
+    ) -> tuple[list[str], MatchedItems]:
+        """Return the classes, and the labelled items with the predictions of one model."""
+        predictions = open_probabilities(
+            self.open_file,
+            path,
+            item=self.item,
+            columns=self.columns,
+            n_classes=None if wanted is None else len(wanted),
+        )
+        if wanted is not None and self.declared is None:
+            predictions = _in_order(role, predictions, wanted)
+        order = wanted or self.declared or predictions.classes
+        labels, matched = self.choices.open(
+            self.open_file, self.labels, predictions, item=self.item
+        )
+        with predictions.explained():
+            items = read_items(
+                labels, matched, self.choices, item=self.item, classes=order, cell=None
+            )
+        return order, items
+
+
+def _in_order(role: str, predictions: Probabilities, wanted: list[str]) -> Probabilities:
+    """Return predictions with their columns in the order of the first table's classes."""
+    if sorted(predictions.classes) != sorted(wanted):
+        raise FileError(
+            role,
+            "must have the classes of FIRST",
+            value=", ".join(predictions.classes),
+            remedy=f"They are {', '.join(wanted)}. Name the columns with --probability-columns.",
+        )
+    if len(predictions.file_columns) == 1:
+        return predictions
+    return predictions._replace(columns=wanted, file_columns=wanted)
+
+
+def _same_items(
+    one: MatchedItems, other: MatchedItems, unpredicted: str
+) -> tuple[MatchedItems, MatchedItems]:
+    """Return the items that both models have predicted."""
+    import numpy as np
+
+    names = [set(each.items.tolist()) for each in (one, other)]
+    if names[0] == names[1]:
+        return one, other
+    both = names[0] & names[1]
+    if unpredicted == "error" or not both:
+        alone = sorted(map(str, names[0] ^ names[1]))[0]
+        rule = "must have the same items"
+        raise InputError("FIRST and SECOND", rule, value=f"{alone!r} in one of them")
+    one, other = (
+        each.take(np.flatnonzero([name in both for name in each.items.tolist()]))
+        for each in (one, other)
+    )
+    return one, other
+
+
+def _show_json(found: Comparison, classes: Sequence[str], models: Sequence[str]) -> None:
+    intervals = ("first", "second", "difference", "share_closed")
+    parts: dict[str, Any] = {name: getattr(found, name)._asdict() for name in intervals}
+    per_class = {
+        classes[number]: {"n_items": part.n_items, "difference": part.difference._asdict()}
+        for number, part in found.per_class.items()
+    }
+    print_json(
+        {
+            "models": models,
+            "loss": found.metric,
+            "confidence": found.confidence,
+            "n_items": found.n_items,
+            **parts,
+            "better": found.better,
+            "per_class": per_class,
+            "assumptions": found.assumptions,
+        }
+    )
+
+
+def _show(found: Comparison, classes: Sequence[str], models: Sequence[str]) -> None:
+    from hocal.decisions.losses import LOSS_NAMES
+
+    name = LOSS_NAMES[found.metric]
+    print_table(
+        "Comparison",
+        {
+            "items": found.n_items,
+            f"{name} of {models[0]}, the first": _limits(found.first),
+            f"{name} of {models[1]}, the second": _limits(found.second),
+            "second less first": _limits(found.difference),
+            "share of the possible gain": _limits(found.share_closed),
+        },
+    )
+    rows = [
+        [classes[number], str(part.n_items), _limits(part.difference)]
+        for number, part in found.per_class.items()
+    ]
+    print_rows("By the class that the first predicts", ["", "items", "second less first"], rows)
+    typer.echo(str(found))
+    typer.echo(f"Confidence {found.confidence:g}. {' '.join(found.assumptions)}")
+
+
+def _limits(interval: Interval) -> str:
+    from hocal.decisions.losses import decimal
+
+    estimate, lower, upper = (decimal(end) for end in interval)
+    return f"{estimate} [{lower}, {upper}]"

@@ -1,0 +1,167 @@
+"""What no model can remove from a loss: statistics of labels on either side of it.
+
+The least expected loss on an item is the entropy G(p) of its label distribution: Shannon's for the
+log loss, 1 - ||p||^2 for the Brier score, 1 - max p for the error rate. Labels give a statistic
+whose mean is never above E G(p) and one whose mean is never below it, whatever p is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hocal._base.typing import Array, Index, Mask
+from hocal.calibration.by_cell.deconvolution import deconvolve
+from hocal.cells.statistics import align_counts
+from hocal.decisions.losses import BoundedMean, Judged
+from hocal.guarantees.bernstein import Side
+from hocal.guarantees.cell_uncertainty import (
+    Advice,
+    Limits,
+    Sample,
+    advise,
+    estimator_sizes,
+    statistic_values,
+)
+from hocal.uncertainty.entropy import Brier, Shannon
+
+__all__ = [
+    "EntropyBounds",
+    "disagreement",
+    "entropy_bounds",
+    "entropy_estimates",
+    "irreducible_limits",
+    "largest_agreement",
+    "largest_entropy",
+]
+
+STREAM_ITEMS = 1000  # for which statistics are chosen where the number of items is not known yet
+
+
+class EntropyBounds(NamedTuple):
+    """Two statistics of each item with several labels, NaN elsewhere."""
+
+    below: BoundedMean  #: mean at most the irreducible part
+    above: BoundedMean  #: mean at least the irreducible part
+
+
+def largest_entropy(loss: str, n_classes: int) -> float:
+    """Return the irreducible part where labels fall evenly on all classes."""
+    if loss == "log":
+        return Shannon().maximum(n_classes)
+    return Brier().maximum(n_classes)  # 1 - 1/l, as of the error rate
+
+
+def entropy_bounds(judged: Judged, loss: str, n_items: int) -> EntropyBounds:
+    """Return statistics on either side of the entropy, for groups of about n_items items."""
+    several = judged.several
+    if not several.any():
+        nothing = BoundedMean(np.full(len(several), np.nan), -math.inf, math.inf, judged.anytime)
+        return EntropyBounds(nothing, nothing)
+    if loss == "brier":
+        unbiased = disagreement(judged)
+        return EntropyBounds(unbiased, unbiased)
+    if loss == "accuracy":
+        # E max shares >= max E shares = max p; and max p >= ||p||^2
+        return EntropyBounds(_minority(judged), disagreement(judged))
+    advice = _advice(judged, STREAM_ITEMS if judged.anytime else n_items)
+    return EntropyBounds(_one_sided(judged, advice, "lower"), _one_sided(judged, advice, "upper"))
+
+
+def irreducible_limits(
+    judged: Judged, loss: str, rows: Mask, bounds: EntropyBounds, delta: float
+) -> Limits:
+    """Return limits of the entropy of some items' label distributions."""
+    several = judged.several
+    chosen = (rows & several, judged.advises & several)
+    upper = bounds.above.at_most(delta / 2, *chosen)
+    if loss != "accuracy":
+        return Limits(bounds.below.at_least(delta / 2, *chosen), upper)
+    agree = 1 - bounds.above.at_least(delta / 4, *chosen)
+    by_pairs = 1 - largest_agreement(agree, judged.counts.shape[1])
+    return Limits(max(bounds.below.at_least(delta / 4, *chosen), by_pairs), upper)
+
+
+def largest_agreement(agree: float, n_classes: int) -> float:
+    """Return the largest E max p if two people agree about an item with this probability, E||p||^2.
+
+    Among label distributions with one ||p||^2, max p is largest for p = (a, b, ..., b), a concave
+    function of ||p||^2.
+
+    Examples
+    --------
+    >>> from hocal.decisions.irreducible import largest_agreement
+    >>> largest_agreement(0.5, 2), largest_agreement(1.0, 2)
+    (0.5, 1.0)
+    """
+    spread = max(n_classes * agree - 1, 0.0)  # 0 when labels fall evenly on all classes
+    return min((1 + math.sqrt((n_classes - 1) * spread)) / n_classes, 1.0)
+
+
+def entropy_estimates(predictions: Array, judged: Judged, loss: str, group: Index) -> Array:
+    """Return the mean entropy of each group's label distributions, NaN without two labels."""
+    several = judged.several
+    n_groups = int(group.max()) + 1
+    n_several = np.bincount(group[several], minlength=n_groups)
+    means = np.full(n_groups, np.nan)
+    if not several.any():
+        return means
+    if loss == "brier":
+        values = disagreement(judged).values[several]
+        sums = np.bincount(group[several], values, minlength=n_groups)
+        np.divide(sums, n_several, out=means, where=n_several > 0)
+        return means
+    aligned = align_counts(predictions, judged.counts)
+    each = np.arange(n_groups)
+    fit = deconvolve(aligned, group, np.ones(len(group)), group=each, level=0 * each)
+    entropy = 1 - fit.atoms.max(axis=1)
+    if loss == "log":
+        entropy = Shannon().value(fit.atoms, check_input=False)
+    return np.where(n_several > 0, fit.weights @ entropy, means)
+
+
+def disagreement(judged: Judged) -> BoundedMean:
+    """Return the share of pairs of an item's labels that disagree, unbiased for 1 - ||p||^2."""
+    several = judged.several
+    totals = judged.totals[several]
+    squares = (judged.shares[several] ** 2).sum(axis=1)
+    values = np.full(len(several), np.nan)
+    values[several] = totals / (totals - 1) * (1 - squares)
+    if judged.anytime:
+        return BoundedMean(values, 0.0, 1.0, anytime=True)
+    smallest = int(totals.min())
+    n_classes = judged.counts.shape[1]
+    # All labels may differ unless there are more of them than classes; then even shares are worst.
+    most = 1.0 if smallest <= n_classes else smallest / (smallest - 1) * (1 - 1 / n_classes)
+    return BoundedMean(values, 0.0, most)
+
+
+def _minority(judged: Judged) -> BoundedMean:
+    """Return the share of an item's labels outside its commonest class, at most 1 - max p."""
+    values = np.where(judged.several, 1 - judged.shares.max(axis=1), np.nan)
+    return BoundedMean(values, 0.0, 1 - 1 / judged.counts.shape[1], judged.anytime)
+
+
+def _advice(judged: Judged, n_items: int) -> Advice:
+    """Choose statistics of the labels from the items that only advise."""
+    asked = judged.counts[judged.advises & judged.several]
+    return advise(
+        Sample(asked, np.ones(len(asked))) if len(asked) else None,
+        estimator_sizes(judged.totals),
+        n_classes=judged.counts.shape[1],
+        n_items=n_items,
+        same_order=False,
+    )
+
+
+def _one_sided(judged: Judged, advice: Advice, side: Side) -> BoundedMean:
+    several = judged.several
+    counts = judged.counts[several]
+    found, used = statistic_values(Sample(counts, np.ones(len(counts))), advice, side)
+    values = np.full(len(several), np.nan)
+    values[several] = found
+    low = min(estimator.minimum for estimator in used)
+    high = max(estimator.maximum for estimator in used)
+    return BoundedMean(values, low, high, judged.anytime)
