@@ -340,6 +340,19 @@ def set_coverage() -> str:
     return table(["data, model", "method", *heads], rows)
 
 
+def label_sets() -> str:
+    """Return coverage and size of sets of labels."""
+    levels = {"0.8": "80%", "0.9": "90%", "0.95": "95%"}
+    rows = [
+        [name, method]
+        + [number(cells[level][what]["mean"]) for level in levels for what in ("coverage", "size")]
+        for name, methods in stored("set_coverage")["labels"].items()
+        for method, cells in methods.items()
+    ]
+    heads = [f"{what}, {level}" for level in levels.values() for what in ("coverage", "size")]
+    return table(["data, model", "prediction", *heads], rows)
+
+
 def budget_split() -> str:
     """Return planned and measured errors of the splits."""
     rows = []
@@ -572,6 +585,7 @@ TABLES: tuple[Maker, ...] = (
     certificate_widths,
     ranking,
     set_coverage,
+    label_sets,
     budget_split,
     head_convergence,
 )

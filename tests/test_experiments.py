@@ -225,6 +225,27 @@ def test_a_thousand_images_decide_as_many_pairs_of_networks_as_stored(load: Load
 
 
 @DATA
+def test_label_sets_on_chaosnli_are_the_stored_ones(load: Load) -> None:
+    found = load("set_coverage").resample_labels(load("real_data").chaosnli(), 0)
+
+    kept = stored("set_coverage")["labels"]["ChaosNLI-S, roberta-base_0"]
+    assert_same(found, kept, tolerance=5e-3)
+
+
+def test_conformal_label_sets_hold_what_was_asked_on_real_labels() -> None:
+    """Of 785 to 5,000 test items: a per cent is noise."""
+    for methods in stored("set_coverage")["labels"].values():
+        for level, cell in methods["calibrated, conformal"].items():
+            assert cell["coverage"]["mean"] >= float(level) - 0.01
+
+
+def test_certified_balls_hold_what_was_asked_on_real_labels() -> None:
+    for methods in stored("set_coverage")["data"].values():
+        for level, cell in methods["certified, k = 5"].items():
+            assert cell["coverage"]["lower"] >= float(level)
+
+
+@DATA
 @pytest.mark.parametrize("name", ["label_efficiency", "set_coverage"])
 def test_results_on_chaosnli_are_the_stored_ones(load: Load, name: str) -> None:
     found = load(name).resample(load("real_data").chaosnli(), 0)
