@@ -273,6 +273,13 @@ def test_unequal_lists_of_lewidi_are_refused(tmp_path: Path) -> None:
     assert "as many annotators as annotations, got 2 and 3 in a.json, item '7'." in said
 
 
+@pytest.mark.parametrize("given", ["entailment,neutral", ["entailment", "neutral"]])
+def test_several_labels_of_a_person_in_lewidi_are_refused(given: Any, tmp_path: Path) -> None:
+    path = write(tmp_path, "a.json", {"7": {"annotations": {"Ann1": given}, "soft_label": {}}})
+
+    assert "got 'entailment', 'neutral' by 'Ann1' (item '7')." in refusal(path)
+
+
 def test_classes_that_were_not_declared_are_named(tmp_path: Path) -> None:
     found = hocal.read_annotations(write(tmp_path, "a.jsonl", SIGNED))
 

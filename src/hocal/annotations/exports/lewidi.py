@@ -68,4 +68,6 @@ def _split(text: Any) -> list[str]:
 
 
 def _text(label: Any) -> str:
+    if isinstance(label, list):
+        return ",".join(map(str, label))
     return "" if label is None else str(label)
