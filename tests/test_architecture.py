@@ -59,6 +59,7 @@ ROOMS: dict[str, list[str]] = {
         "spellings",
         "judgements",
         "counting",
+        "first_labels",
         "predictions",
         "cell_counting",
         "exports",

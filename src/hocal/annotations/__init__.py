@@ -3,6 +3,7 @@
 from hocal.annotations.cell_counting import cell_statistics
 from hocal.annotations.counting import LabelCounts, count_labels
 from hocal.annotations.exports import Annotations, read_annotations
+from hocal.annotations.first_labels import first_labels
 from hocal.annotations.independence import (
     Agreement,
     AnnotationCheck,
@@ -19,5 +20,6 @@ __all__ = [
     "cell_statistics",
     "check_annotations",
     "count_labels",
+    "first_labels",
     "read_annotations",
 ]

@@ -58,6 +58,8 @@ def fit(
     cell: options.Cell = None,
     names: options.Names = None,
     probability_names: options.ProbabilityNames = None,
+    first: options.First = None,
+    time: options.Time = None,
     partition: Annotated[
         str,
         typer.Option(
@@ -125,6 +127,8 @@ def fit(
         tool=tool,
         question=question,
         several=several,
+        first=first,
+        time=time,
     )
     declared = split_list(classes, "--classes")
     with (

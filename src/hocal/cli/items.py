@@ -37,6 +37,8 @@ class LabelOptions(NamedTuple):
     names: list[str] | None  #: names of all columns, of a CSV file without a header
     rules: Mapping[str, str]  #: which rows and items may be left out, by the names of these options
     export: ExportOptions | None = None  #: where the labels are the export of an annotation tool
+    first: int | None = None  #: labels to keep of each item, the first ones; None for all
+    time: str | None = None  #: column that orders the labels of an item
 
     @property
     def label_argument(self) -> str | list[str]:
@@ -47,13 +49,16 @@ class LabelOptions(NamedTuple):
         self, read: ReadTable, path: str, predictions: Probabilities, *, item: str
     ) -> tuple[Any, Probabilities]:
         """Open the table of labels; items of both tables then have the same type."""
+        return same_items(self.open_alone(read, path, item=item), predictions, item)
+
+    def open_alone(self, read: ReadTable, path: str, *, item: str) -> Any:
+        """Open the table of labels, and keep the first of each item if asked to."""
         if not self.label and not self.count_columns:
             raise InputError("--label", "must be given, unless --count-columns is")
         if self.label and self.count_columns:
             raise InputError("--label", "must be left out with --count-columns")
         if self.export is not None:
-            judgements = open_judgements(read, path, self.export, item=item)
-            return same_items(judgements, predictions, item)
+            return open_judgements(read, path, self.export, item=item)
         labels = open_labels(
             read,
             path,
@@ -61,9 +66,14 @@ class LabelOptions(NamedTuple):
             label=self.label,
             annotator=self.annotator,
             count_columns=self.count_columns,
+            time=self.time,
             names=self.names,
         )
-        return same_items(labels, predictions, item)
+        if self.first is None or self.time is None:
+            return labels
+        from hocal.annotations.first_labels import first_labels
+
+        return first_labels(labels, item=item, time=self.time, k=self.first)
 
 
 def label_options(
@@ -77,22 +87,33 @@ def label_options(
     tool: str | None = None,
     question: str | None = None,
     several: str = "error",
+    first: int | None = None,
+    time: str | None = None,
 ) -> LabelOptions:
     """Return the options as they were typed, their lists taken apart; `path` is that of LABELS."""
     from hocal._base.validation import check_choice
 
     for name in ("unlabelled", "unpredicted"):
         check_choice(rules[name], name, ("error", "drop"))
+    if (first is None) != (time is None):
+        raise InputError("--first and --time", "must be given together")
     named = label is not None or count_columns is not None
     export = export_options(path, tool=tool, question=question, several=several, named=named)
     if export is not None:
+        if first is not None:
+            raise InputError("--first", "must be left out for an export, which is read without time")
         return LabelOptions([LABEL], ANNOTATOR, [], None, rules, export)
+    columns = split_list(label, "--label") or []
+    if first is not None and len(columns) != 1:
+        raise InputError("--first", "must come with one column of labels, one row per judgement")
     return LabelOptions(
-        split_list(label, "--label") or [],
+        columns,
         annotator,
         split_list(count_columns, "--count-columns") or [],
         split_list(names, "--names"),
         rules,
+        first=first,
+        time=time,
     )
 
 
@@ -115,9 +136,9 @@ class MatchedItems(NamedTuple):
 
 
 def count_items(
-    labels: Any, options: LabelOptions, *, item: str, classes: Sequence[str]
+    labels: Any, options: LabelOptions, *, item: str, classes: Sequence[str] | None
 ) -> LabelCounts:
-    """Count the labels of each item that has any."""
+    """Count the labels of each item that has any; without classes, those that are found."""
     from hocal.annotations.counting import count_labels
 
     return count_labels(
@@ -125,7 +146,7 @@ def count_items(
         item=item,
         label=options.label_argument or None,
         annotator=options.annotator,
-        count_columns=_class_columns(options.count_columns, classes),
+        count_columns=_class_columns(options.count_columns, classes or options.count_columns),
         classes=None if options.count_columns else classes,
         missing=options.rules["missing"],
         unknown=options.rules["unknown"],

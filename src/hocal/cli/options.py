@@ -158,6 +158,18 @@ Unpredicted: TypeAlias = Annotated[
     str, _text("Items with labels and no prediction: error or drop.", "--unpredicted")
 ]
 
+First: TypeAlias = Annotated[
+    int | None,
+    _text(
+        "Count only the first so many labels of each item, in the order of --time: for "
+        "certificates, where later labels were bought for some items only.",
+        "--first",
+    ),
+]
+Time: TypeAlias = Annotated[
+    str | None, _text("Column that tells when, or in which order; for --first.", "--time")
+]
+
 Confidence: TypeAlias = Annotated[
     float, _text("Confidence of the certified intervals.", "--confidence")
 ]
