@@ -245,6 +245,7 @@ ROOMS: dict[str, list[str]] = {
         "check",
         "report",
         "plan",
+        "next",
         "data",
         "demonstration",
         "demo",

@@ -26,6 +26,7 @@ COMMANDS = [
     "check",
     "report",
     "plan",
+    "next",
     "data list",
     "data fetch",
     "demo",

@@ -94,6 +94,13 @@ def test_a_check_of_an_export_needs_no_columns(run: Run, export: str) -> None:
     assert outcome.json["n_items"] == 120
 
 
+def test_what_to_buy_next_is_told_from_an_export(run: Run, export: str, tmp_path: Path) -> None:
+    outcome = run("next", export, "--budget", "9", "-o", str(tmp_path / "buy.csv"), "--json")
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["n_labels"] == 9
+
+
 def test_a_table_of_mechanical_turk_is_known_by_its_columns(run: Run, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     rows = [

@@ -18,6 +18,7 @@ from hocal.cli.demo import demo
 from hocal.cli.evaluate import evaluate
 from hocal.cli.fit import fit
 from hocal.cli.messages import interrupted, is_bad_input, one_line
+from hocal.cli.next import next_labels
 from hocal.cli.plan import plan
 from hocal.cli.predict import predict
 from hocal.cli.report import report
@@ -39,6 +40,7 @@ app.command("compare")(compare)
 app.command("check")(check)
 app.command("report")(report)
 app.command("plan")(plan)
+app.command("next")(next_labels)
 app.add_typer(data, name="data")
 app.command("demo")(demo)
 

@@ -12,6 +12,7 @@ from hocal.cli.tables import ReadTable, open_labels
 
 __all__ = [
     "ANNOTATOR",
+    "ITEM",
     "LABEL",
     "ExportOptions",
     "Judged",

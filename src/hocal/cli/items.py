@@ -51,14 +51,19 @@ class LabelOptions(NamedTuple):
         """Open the table of labels; items of both tables then have the same type."""
         return same_items(self.open_alone(read, path, item=item), predictions, item)
 
-    def open_alone(self, read: ReadTable, path: str, *, item: str) -> Any:
-        """Open the table of labels, and keep the first of each item if asked to."""
+    def open_alone(self, read: ReadTable, path: str, *, item: str | None) -> Any:
+        """Open the table of labels, and keep the first of each item if asked to.
+
+        An export names its items itself where `item` is None.
+        """
+        if self.export is not None:
+            return open_judgements(read, path, self.export, item=item)
+        if item is None:
+            raise InputError("--item", "must be given, unless LABELS is an export")
         if not self.label and not self.count_columns:
             raise InputError("--label", "must be given, unless --count-columns is")
         if self.label and self.count_columns:
             raise InputError("--label", "must be left out with --count-columns")
-        if self.export is not None:
-            return open_judgements(read, path, self.export, item=item)
         labels = open_labels(
             read,
             path,
@@ -101,7 +106,9 @@ def label_options(
     export = export_options(path, tool=tool, question=question, several=several, named=named)
     if export is not None:
         if first is not None:
-            raise InputError("--first", "must be left out for an export, which is read without time")
+            raise InputError(
+                "--first", "must be left out for an export, which is read without time"
+            )
         return LabelOptions([LABEL], ANNOTATOR, [], None, rules, export)
     columns = split_list(label, "--label") or []
     if first is not None and len(columns) != 1:

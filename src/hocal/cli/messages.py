@@ -40,6 +40,7 @@ _TABLES = {
 # the options that the command line has for arguments of the Python interface
 _OPTIONS = {
     "alpha": "--alpha",
+    "budget": "--budget",
     "annotator": "--annotator",
     "cell": "--cell",
     "cells": "--cell",
@@ -55,6 +56,7 @@ _OPTIONS = {
     "item": "--item",
     "k": "--k",
     "label": "--label",
+    "limit": "--limit",
     "loss": "--loss",
     "method": "--method",
     "missing": "--missing",
@@ -65,6 +67,7 @@ _OPTIONS = {
     "n_resamples": "--n-resamples",
     "n_simulations": "--n-simulations",
     "n_slices": "--n-slices",
+    "objective": "--objective",
     "panel_size": "--panel-size",
     "probability_columns": "--probability-columns",
     "question": "--question",

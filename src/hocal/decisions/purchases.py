@@ -22,7 +22,7 @@ from hocal.decisions.label_gains import OBJECTIVES, LabelGains, exact_labels, ex
 from hocal.uncertainty.likelihood import pair_with_counts
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 
-__all__ = ["NextLabels", "buy_labels", "check_limit", "next_labels"]
+__all__ = ["NextLabels", "buy_labels", "check_purchase", "next_labels"]
 
 DEFAULT_LIMIT = 10  # labels for one item at once: more are better bought when these have come
 MAX_LIMIT = 1_000  # the table of gains has a column for each
@@ -170,10 +170,8 @@ def next_labels(
     True
     """
     priors = check_mixtures(mixtures)
-    check_choice(objective, "objective", OBJECTIVES)
     own = _check_own(priors, counts)
-    most = check_limit(limit, len(priors))
-    _check_budget(budget, most)
+    most = check_purchase(len(priors), budget, objective, limit)
     states = pair_with_counts(priors.index, own)
     n_labels = int(most.max())
     n_exact = exact_labels(priors, len(states.mixture), objective, n_labels)
@@ -197,9 +195,8 @@ def buy_labels(
     objective : str
         What the gains are about.
     limit : array of shape (n_items,)
-        Most labels for each item, as `check_limit` returns it.
+        Most labels for each item, as `check_purchase` returns it.
     """
-    _check_budget(budget, limit)
     kinds, kind_of_item, n_items = np.unique(
         np.column_stack([curve, limit]), axis=0, return_inverse=True, return_counts=True
     )
@@ -223,8 +220,18 @@ def buy_labels(
     )
 
 
-def check_limit(limit: ArrayLike | None, n_items: int) -> IntArray:
-    """Return the most labels for each item."""
+def check_purchase(
+    n_items: int, budget: Any, objective: str, limit: ArrayLike | None = None
+) -> IntArray:
+    """Check what is asked for, and return the most labels for each item."""
+    check_choice(objective, "objective", OBJECTIVES)
+    most = _check_limit(limit, n_items)
+    why = "With more, buy in rounds, or allow more labels for an item with `limit`."
+    check_integer(budget, "budget", minimum=1, maximum=int(most.sum()), why=why)
+    return most
+
+
+def _check_limit(limit: ArrayLike | None, n_items: int) -> IntArray:
     if limit is None:
         return np.full(n_items, DEFAULT_LIMIT)
     if np.ndim(limit) == 0:
@@ -260,11 +267,6 @@ def _check_own(priors: Mixtures, counts: Any) -> Counts:
         rule = f"must describe the {len(priors)} items of the mixtures"
         raise InputError("counts", rule, value=f"{checked.shape[0]} rows")
     return checked
-
-
-def _check_budget(budget: Any, limit: IntArray) -> None:
-    why = "With more, buy in rounds, or allow more labels for an item with `limit`."
-    check_integer(budget, "budget", minimum=1, maximum=int(limit.sum()), why=why)
 
 
 class _Rest(NamedTuple):

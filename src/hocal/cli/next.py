@@ -1,0 +1,316 @@
+"""`hocal next`: labels in, how many labels to buy next for which items out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from hocal._base.errors import InputError
+from hocal.cli import options
+from hocal.cli.exports import ITEM
+from hocal.cli.files import table_kind
+from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
+from hocal.cli.messages import ProgressBar, working
+from hocal.cli.models import Model, load_model
+from hocal.cli.options import split_list
+from hocal.cli.outputs import open_writer, output_file, print_json, print_table
+from hocal.cli.tables import Probabilities, ReadTable, open_engine, same_items
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hocal._base.typing import Array, IntArray
+    from hocal.decisions import NextLabels
+
+# items whose mixtures are made at once: some hundred atoms each, tens of MB for ten classes
+ROWS = 1_000
+WORDS = {
+    "distribution": "squared error of the label distribution",
+    "aleatoric": "squared error of the aleatoric uncertainty",
+    "majority": "probability that a majority is wrong",
+}
+
+
+class _Labelled(NamedTuple):
+    """Items with the labels that they have."""
+
+    items: NDArray[Any]  #: (n_items,)
+    counts: Any  #: (n_items, n_classes), dense or sparse
+
+
+def next_labels(
+    labels: options.LabelsFile,
+    output: options.Output,
+    budget: Annotated[int, typer.Option(help="Labels to buy.")],
+    item: options.ItemOfModel = None,
+    label: options.Label = None,
+    annotator: options.Annotator = None,
+    tool: options.Tool = None,
+    question: options.Question = None,
+    several: options.Several = "error",
+    count_columns: options.CountColumns = None,
+    classes: options.Classes = None,
+    names: options.Names = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Model file written by `hocal fit`, with --probabilities.")
+    ] = None,
+    probabilities: Annotated[
+        str | None, typer.Option(help="Table of predictions for the model, one row per item.")
+    ] = None,
+    probability_columns: options.ColumnsOfModel = None,
+    cell: options.CellOfModel = None,
+    probability_names: options.ProbabilityNames = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            help="What should be known better: distribution (of the labels), aleatoric "
+            "(uncertainty) or majority."
+        ),
+    ] = "distribution",
+    limit: Annotated[
+        int | None, typer.Option(help="Most labels for one item now; ten by default.")
+    ] = None,
+    first: Annotated[
+        int | None,
+        typer.Option(help="What --first was in the fit of the model, which knows these labels."),
+    ] = None,
+    time: options.Time = None,
+    missing: options.Missing = "error",
+    unknown: options.Unknown = "error",
+    duplicates: options.Duplicates = "error",
+    unpredicted: options.Unpredicted = "error",
+    memory_limit: options.MemoryLimit = "2GB",
+    force: options.Force = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Choose which items the next labels should go to, with or without a model.
+
+    Writes one row for each item to buy labels for, the most worthwhile first: the item, labels (how
+    many to buy), expected_gain (of these labels), uncertainty (expected error now) and n_labels
+    (that it has). Buy in several rounds, each from all labels so far. Without a model, what labels
+    of all items have in common is the prior of each; with one, items of PROBABILITIES without
+    labels are considered too. Labels bought in this way are no sample for certificates: see --first
+    of `hocal fit`.
+
+    Example: hocal next labels.csv --item image --label choice --budget 1000 -o buy.csv
+    """
+    table_kind(output.name)  # refuse other endings before the work begins
+    if (model is None) != (probabilities is None):
+        raise InputError("--model and --probabilities", "must be given together")
+    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
+    choices = label_options(
+        labels,
+        label=label,
+        annotator=annotator,
+        count_columns=count_columns,
+        names=names,
+        rules=rules | {"unlabelled": "drop", "unpredicted": unpredicted},
+        tool=tool,
+        question=question,
+        several=several,
+        first=first,
+        time=time,
+    )
+    with (
+        output_file(output, force=force) as temporary,
+        open_engine("duckdb", memory_limit=memory_limit) as read,
+    ):
+        if model is None or probabilities is None:
+            column = _check_alone(item, choices)
+            found = _count_alone(read, labels, choices, item, split_list(classes, "--classes"))
+            with working("Choosing"):
+                bought = _choose_alone(found, budget, objective, limit)
+        else:
+            loaded = load_model(model).called(
+                item=item,
+                probability_columns=split_list(probability_columns, "--probability-columns"),
+                cell=cell,
+            )
+            column = loaded.item
+            opened = loaded.open(
+                read, probabilities, names=split_list(probability_names, "--probability-names")
+            )
+            study = _read_study(read, labels, choices, loaded, opened)
+            found = study.labelled
+            with opened.explained(study.place):
+                bought = _choose_with(study, loaded, budget, objective, limit)
+        _write(temporary, output.name, column, found, bought)
+    summary = _summarise(bought, output)
+    if as_json:
+        print_json(summary)
+    else:
+        _show(summary)
+
+
+def _check_alone(item: str | None, choices: LabelOptions) -> str:
+    """Return the column of the items where no model names it."""
+    if choices.first is not None:
+        rule = "must be left out without --model: all labels count"
+        raise InputError("--first", rule, value=choices.first)
+    if item is None and choices.export is None:
+        raise InputError("--item", "must be given, or --model, which knows it")
+    return item or ITEM
+
+
+def _count_alone(
+    read: ReadTable, path: str, choices: LabelOptions, item: str | None, classes: list[str] | None
+) -> _Labelled:
+    """Count the labels of each item."""
+    with working("Reading"):
+        table = choices.open_alone(read, path, item=item)
+        declared = classes or choices.count_columns or None
+        counted = count_items(table, choices, item=item or ITEM, classes=declared)
+    return _Labelled(counted.items, counted.counts)
+
+
+def _choose_alone(found: _Labelled, budget: int, objective: str, limit: int | None) -> NextLabels:
+    """Choose with what the labels of all items have in common as the prior."""
+    import hocal
+    from hocal.calibration import label_prior
+
+    prior = label_prior(found.counts)
+    return hocal.next_labels(prior, found.counts, budget=budget, objective=objective, limit=limit)
+
+
+class _PredictedItems(NamedTuple):
+    """All predicted items, with the labels that they have."""
+
+    labelled: _Labelled
+    probabilities: Array
+    cells: IntArray | None
+    known: Any  #: the labels that the model has seen, sparse as all labels
+
+    def place(self, row: int) -> str:
+        """Say in words where a row of the arrays is."""
+        return f"for item {self.labelled.items.item(row)!r}"
+
+
+def _read_study(
+    read: ReadTable, path: str, choices: LabelOptions, model: Model, opened: Probabilities
+) -> _PredictedItems:
+    """Read all predictions, and count the labels of each."""
+    import narwhals as nw
+    import numpy as np
+
+    with working("Reading"), opened.explained():
+        every = choices._replace(first=None)
+        table, predictions = same_items(
+            every.open_alone(read, path, item=model.item), opened, model.item
+        )
+        rows = nw.from_native(predictions.table).lazy().collect().to_arrow()
+        row_of = find_rows(rows[model.item].to_pylist())
+        counts = _counts_by_row(table, every, model, row_of)
+        known = counts
+        if choices.first is not None:
+            fewer, _ = same_items(
+                choices.open_alone(read, path, item=model.item), opened, model.item
+            )
+            known = _counts_by_row(fewer, choices, model, row_of)
+    p = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
+    cells = None if model.cell is None else rows[model.cell].to_numpy()
+    items = np.array(rows[model.item].to_pylist(), dtype=object)
+    return _PredictedItems(_Labelled(items, counts), p, cells, known)
+
+
+def _counts_by_row(table: Any, choices: LabelOptions, model: Model, row_of: dict[Any, int]) -> Any:
+    """Return the labels of each predicted item, a row of zeros where there are none."""
+    import numpy as np
+    from scipy import sparse
+
+    counted = count_items(table, choices, item=model.item, classes=model.classes)
+    places = find_items(counted.items.tolist(), row_of, choices.rules["unpredicted"])
+    kept = np.array([place is not None for place in places])
+    rows = np.array([place for place in places if place is not None], dtype=np.intp)
+    entries = sparse.coo_array(counted.counts[kept])
+    shape = (len(row_of), len(model.classes))
+    return sparse.csr_array((entries.data, (rows[entries.row], entries.col)), shape=shape)
+
+
+def _choose_with(
+    study: _PredictedItems, model: Model, budget: int, objective: str, limit: int | None
+) -> NextLabels:
+    """Choose with what the model says about each item; mixtures are made block by block."""
+    import numpy as np
+
+    from hocal.decisions.label_gains import LabelGains, exact_labels, expected_gains
+    from hocal.decisions.purchases import buy_labels, check_purchase
+    from hocal.uncertainty.likelihood import pair_with_counts
+
+    n_items = len(study.labelled.items)
+    most = check_purchase(n_items, budget, objective, limit)
+    n_labels = int(most.max())
+    blocks, places = [], []
+    n_before = 0
+    with ProgressBar() as progress:
+        for start in range(0, n_items, ROWS):
+            rows = slice(start, start + ROWS)
+            known = study.known[rows].toarray()
+            mixtures = model.calibrator.predict_mixture(
+                study.probabilities[rows],
+                counts=known,
+                cells=None if study.cells is None else study.cells[rows],
+            )
+            later = study.labelled.counts[rows].toarray() - known
+            states = pair_with_counts(mixtures.index, later)
+            n_exact = exact_labels(mixtures, n_items, objective, n_labels)
+            blocks.append(expected_gains(mixtures, states, objective, n_labels, n_exact))
+            places.append(states.inverse + n_before)
+            n_before += len(states.mixture)
+            progress.update("Choosing", min(rows.stop, n_items), n_items)
+    found = LabelGains(*map(np.concatenate, zip(*blocks, strict=True)))
+    where = np.concatenate(places)
+    return buy_labels(found, where, budget=budget, objective=objective, limit=most)
+
+
+def _write(path: Path, name: str, item: str, found: _Labelled, bought: NextLabels) -> None:
+    """Write a row for each item to buy labels for."""
+    import pyarrow as pa
+
+    from hocal._base.validation import label_totals
+
+    chosen = bought.order
+    table = pa.table(
+        {
+            item: pa.array(found.items[chosen].tolist()),
+            "labels": pa.array(bought.labels[chosen]),
+            "expected_gain": pa.array(bought.gain[chosen]),
+            "uncertainty": pa.array(bought.uncertainty[chosen]),
+            "n_labels": pa.array(label_totals(found.counts)[chosen]),
+        }
+    )
+    with open_writer(path, name, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _summarise(bought: NextLabels, output: Path) -> dict[str, Any]:
+    """Return what is bought, and what it is expected to bring."""
+    now = float(bought.uncertainty.mean())
+    return {
+        "output": output,
+        "objective": bought.objective,
+        "budget": bought.budget,
+        "n_labels": int(bought.labels.sum()),
+        "n_items": len(bought.order),
+        "n_considered": len(bought.labels),
+        "now": now,
+        "expected": now - bought.expected_gain,
+        "evenly": now - bought.uniform_gain,
+    }
+
+
+def _show(summary: dict[str, Any]) -> None:
+    what = WORDS[summary["objective"]]
+    print_table(
+        f"What to buy next, in {summary['output']}",
+        {
+            "labels": f"{summary['n_labels']} of {summary['budget']}",
+            "items": f"{summary['n_items']} of {summary['n_considered']}",
+            f"{what}, now": summary["now"],
+            "expected with these labels": summary["expected"],
+            "expected with as many spread evenly": summary["evenly"],
+        },
+    )
+    if summary["n_labels"] < summary["budget"]:
+        typer.echo("No further label is expected to bring anything.")
