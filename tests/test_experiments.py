@@ -221,6 +221,34 @@ def test_a_thousand_images_decide_as_many_pairs_of_networks_as_stored(load: Load
     )
 
 
+@DATA
+def test_a_better_network_gains_as_stored(load: Load) -> None:
+    script, kept = load("epistemic_gain"), stored("epistemic_gain")
+    names = (kept["strongest"][0], kept["weak"])
+
+    found = script.resample(0, {name: script.log_losses(name, 0) for name in names})
+
+    parts = ("predicted aleatoric", "predicted epistemic", "gain of the strongest", "log loss")
+    assert_same({part: found[part] for part in parts}, kept, tolerance=5e-3)
+
+
+def test_a_better_network_gains_no_more_than_was_called_epistemic() -> None:
+    kept = stored("epistemic_gain")
+
+    for tenth, gain in kept["gain of the strongest"].items():
+        noise = kept["standard error of the gain"].get(tenth, {"mean": 0})["mean"]
+        assert gain["mean"] - 2 * noise <= kept["predicted epistemic"][tenth]["mean"]
+    assert kept["rank correlation with the gain"]["epistemic, tenths"]["mean"] > 0.8
+
+
+def test_no_network_removes_what_was_called_aleatoric() -> None:
+    kept = stored("epistemic_gain")
+
+    for losses in kept["log loss"].values():
+        for tenth, loss in losses.items():
+            assert loss["mean"] > kept["predicted aleatoric"][tenth]["mean"]
+
+
 # Three data sets, of which ChaosNLI-S is the smallest
 
 
