@@ -87,6 +87,14 @@ def test_a_report_reads_an_export(run: Run, study: Study, export: str) -> None:
     assert "360 judgements" in outcome.err
 
 
+def test_a_comparison_reads_an_export_once(run: Run, study: Study, export: str) -> None:
+    models = [study / "predictions.parquet", study / "predictions.csv"]
+    outcome = run("compare", *models, export, "--item", "item", "--json")
+
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.count("360 judgements") == 1
+
+
 def test_a_check_of_an_export_needs_no_columns(run: Run, export: str) -> None:
     outcome = run("check", export, "--n-resamples", "9", "--json")
 

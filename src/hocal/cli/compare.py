@@ -33,6 +33,9 @@ def compare(
     item: options.Item,
     label: options.Label = None,
     annotator: options.Annotator = None,
+    tool: options.Tool = None,
+    question: options.Question = None,
+    several: options.Several = "error",
     count_columns: options.CountColumns = None,
     classes: options.Classes = None,
     probability_columns: options.ProbabilityColumns = None,
@@ -78,7 +81,15 @@ def compare(
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
     choices = label_options(
-        label=label, annotator=annotator, count_columns=count_columns, names=names, rules=rules
+        labels,
+        label=label,
+        annotator=annotator,
+        count_columns=count_columns,
+        names=names,
+        rules=rules,
+        tool=tool,
+        question=question,
+        several=several,
     )
     columns = split_list(probability_columns, "--probability-columns")
     declared = split_list(classes, "--classes")

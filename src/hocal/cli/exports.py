@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocal._base.errors import InputError
 from hocal.cli.messages import FileError, note
 from hocal.cli.tables import ReadTable, open_labels
+
+if TYPE_CHECKING:
+    from hocal.annotations import Annotations
 
 __all__ = [
     "ANNOTATOR",
@@ -27,12 +31,29 @@ ITEM, LABEL, ANNOTATOR = "item", "label", "annotator"
 ENDINGS = (".json", ".jsonl", ".zip", ".json.gz", ".jsonl.gz")
 
 
-class ExportOptions(NamedTuple):
+@dataclass(frozen=True)
+class ExportOptions:
     """What the options of a command say about the export of an annotation tool."""
 
     tool: str | None
     question: str | None
     several: str
+    #: what was read, by path and item, so that two tables of predictions read it once
+    found: dict[tuple[str, str | None], Annotations] = field(default_factory=dict)
+
+    def read(self, path: str, item: str | None) -> Annotations:
+        """Return the judgements of an export; a line on stderr says what was left out."""
+        from hocal.annotations.exports import read_annotations
+
+        if (path, item) not in self.found:
+            try:
+                self.found[path, item] = read_annotations(
+                    path, item=item, tool=self.tool, question=self.question, several=self.several
+                )
+            except InputError as error:
+                raise _about_file(error, path) from error
+            note(" ".join(str(self.found[path, item]).splitlines()))
+        return self.found[path, item]
 
 
 def export_options(
@@ -96,18 +117,12 @@ def open_judgements(read: ReadTable, path: str, options: ExportOptions, *, item:
     The items are in the column `item`, which must be the name of a field that every item has; they
     are those of the tool if it is None.
     """
-    from hocal.annotations.exports import read_annotations
-
     if item in (LABEL, ANNOTATOR):
         raise InputError("--item", "must be another name than that for an export", value=repr(item))
-    try:
-        found = read_annotations(path, item=item, **options._asdict())
-    except InputError as error:
-        raise _about_file(error, path) from error
-    note(" ".join(str(found).splitlines()))
-    labels = list(map(str, found.table["label"]))
-    columns = {item or ITEM: found.table["item"], LABEL: labels}
-    return read.hold(columns | {ANNOTATOR: found.table["annotator"]})
+    table = options.read(path, item).table
+    labels = list(map(str, table["label"]))
+    columns = {item or ITEM: table["item"], LABEL: labels, ANNOTATOR: table["annotator"]}
+    return read.hold(columns)
 
 
 def _is_export(path: str) -> bool:
