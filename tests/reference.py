@@ -38,6 +38,12 @@ def zero_one(p: Vector) -> float:
     return min(sum(x for j, x in enumerate(p) if j != guess) for guess in range(len(p)))
 
 
+def ordinal(p: Vector) -> float:
+    """Half the mean distance of two labels, in steps between classes."""
+    steps = range(len(p))
+    return sum(p[j] * p[k] * abs(j - k) for j in steps for k in steps) / 2
+
+
 def spherical(p: Vector) -> float:
     """Return 1 - ||p||."""
     return 1 - math.sqrt(sum(x * x for x in p))

@@ -9,7 +9,16 @@ import torch
 import hocal
 from hocal.torch import decompose_members, decomposition
 from hocal.uncertainty.decomposition import KINDS, Kind
-from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Spherical, Tsallis, ZeroOne
+from hocal.uncertainty.entropy import (
+    Brier,
+    Custom,
+    Entropy,
+    Ordinal,
+    Shannon,
+    Spherical,
+    Tsallis,
+    ZeroOne,
+)
 
 ENTROPIES = [
     Shannon(),
@@ -20,6 +29,7 @@ ENTROPIES = [
     Tsallis(0.5),
     ZeroOne(),
     Spherical(),
+    Ordinal(),
 ]
 PARTS = ("predictive", "aleatoric", "epistemic")
 

@@ -13,10 +13,12 @@ from hypothesis import given
 
 import reference
 from hocal._base.typing import Array
+from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import (
     Brier,
     Custom,
     Entropy,
+    Ordinal,
     Shannon,
     Spherical,
     Tsallis,
@@ -24,6 +26,8 @@ from hocal.uncertainty.entropy import (
     get_entropy,
     least_concave_majorant,
 )
+from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.moments import pair_disagreement
 from strategies import label_distributions, pairs_of_distributions, seeds
 
 ENTROPIES: list[Entropy] = [
@@ -36,6 +40,7 @@ ENTROPIES: list[Entropy] = [
     Tsallis(3),
     ZeroOne(),
     Spherical(),
+    Ordinal(),
 ]
 SLOW: list[tuple[Entropy, Callable[[Any], float]]] = [
     (Shannon(), reference.shannon),
@@ -46,8 +51,12 @@ SLOW: list[tuple[Entropy, Callable[[Any], float]]] = [
     (Tsallis(3), functools.partial(reference.tsallis, order=3)),
     (ZeroOne(), reference.zero_one),
     (Spherical(), reference.spherical),
+    (Ordinal(), reference.ordinal),
 ]
 each_entropy = pytest.mark.parametrize("entropy", ENTROPIES, ids=str)
+each_of_unordered_classes = pytest.mark.parametrize(
+    "entropy", [entropy for entropy in ENTROPIES if entropy != Ordinal()], ids=str
+)
 
 
 def gini(p: Array) -> Array:
@@ -80,6 +89,7 @@ def test_shannon_is_in_nats_unless_told_otherwise() -> None:
         (Tsallis(3), (1 - 4**-2) / 2),
         (ZeroOne(), 3 / 4),
         (Spherical(), 1 / 2),
+        (Ordinal(), 3 / 4),
         (Custom(gini), 3 / 4),
     ],
     ids=str,
@@ -162,7 +172,7 @@ def test_zero_one_loss_is_the_error_rate_of_guessing_among_the_best(
 # Properties
 
 
-@each_entropy
+@each_of_unordered_classes
 @given(p=label_distributions(3), seed=seeds)
 def test_relabelling_classes_does_not_change_an_entropy(
     entropy: Entropy, p: Array, seed: int
@@ -172,7 +182,7 @@ def test_relabelling_classes_does_not_change_an_entropy(
     assert entropy.value(p[order]) == pytest.approx(float(entropy.value(p)), abs=1e-14)
 
 
-@each_entropy
+@each_of_unordered_classes
 @given(pair=pairs_of_distributions(), seed=seeds)
 def test_relabelling_classes_does_not_change_a_loss(
     entropy: Entropy, pair: tuple[Array, Array], seed: int
@@ -291,6 +301,32 @@ def test_ties_share_the_zero_one_gradient() -> None:
     assert ZeroOne().gradient([0.4, 0.4, 0.2]).tolist() == [-0.5, -0.5, 0]
 
 
+def test_ordinal_divergence_is_the_squared_distance_of_cumulative_probabilities() -> None:
+    assert Ordinal().divergence([1, 0, 0], [0, 0, 1]) == 2
+    assert Ordinal().divergence([1, 0, 0], [0, 1, 0]) == 1
+
+
+def test_ordinal_loss_is_the_ranked_probability_score() -> None:
+    """Of the middle class against (.2, .3, .5): .2^2 + (1 - .5)^2."""
+    assert Ordinal().loss([0, 1, 0], [0.2, 0.3, 0.5]) == pytest.approx(0.2**2 + 0.5**2)
+
+
+def test_half_the_distance_of_two_labels_is_the_ordinal_entropy_on_average() -> None:
+    p = np.array([0.2, 0.1, 0.4, 0.3])
+    pairs = np.eye(4, dtype=int)[:, None] + np.eye(4, dtype=int)  # (first, second, n_classes)
+    values = pair_disagreement(pairs.reshape(-1, 4), ordinal=True).reshape(4, 4)
+
+    assert p @ values @ p == pytest.approx(float(Ordinal().value(p)))
+
+
+def test_ordinal_aleatoric_uncertainty_of_a_uniform_beta_is_one_sixth() -> None:
+    """E[p (1 - p)] for p ~ Beta(1, 1)."""
+    p = (np.arange(2000) + 0.5) / 2000
+    mixtures = Mixtures.from_ensemble(np.stack([p, 1 - p], axis=-1)[None])
+
+    assert decompose(mixtures, "ordinal").aleatoric[0] == pytest.approx(1 / 6, abs=1e-6)
+
+
 # Erratum E9: the loss is the gradient only up to a constant
 
 
@@ -357,7 +393,14 @@ def test_no_pair_exceeds_the_modulus(entropy: Entropy, n_classes: int) -> None:
     assert (gap <= entropy.modulus(distance, n_classes) + 1e-12)[far].all()
 
 
-@each_entropy
+@pytest.mark.parametrize("moved", [0.05, 0.3, 0.5])
+def test_the_ordinal_modulus_is_attained_from_end_to_end(moved: float) -> None:
+    gap = float(Ordinal().value([1 - moved, 0, 0, moved]))
+
+    assert Ordinal().modulus(2 * moved, 4) == pytest.approx(gap, abs=1e-12)
+
+
+@each_of_unordered_classes
 @pytest.mark.parametrize("moved", [0.05, 0.3, 0.6])
 def test_the_modulus_is_attained_at_a_vertex(entropy: Entropy, moved: float) -> None:
     vertex, spread = np.array([1.0, 0, 0]), np.array([1 - moved, moved / 2, moved / 2])
@@ -562,6 +605,7 @@ def test_a_custom_modulus_checks_the_number_of_classes() -> None:
         ("tsallis", Tsallis()),
         ("zero-one", ZeroOne()),
         ("spherical", Spherical()),
+        ("ordinal", Ordinal()),
     ],
 )
 def test_entropies_go_by_name(name: str, entropy: Entropy) -> None:

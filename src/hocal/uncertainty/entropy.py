@@ -34,6 +34,7 @@ __all__ = [
     "Brier",
     "Custom",
     "Entropy",
+    "Ordinal",
     "Shannon",
     "Spherical",
     "Tsallis",
@@ -303,6 +304,52 @@ class Spherical(Entropy):
         return -p / operations_on(p).norm(p, keep_axis=True)
 
 
+@dataclass(frozen=True)
+class Ordinal(Entropy):
+    """Ordinal entropy sum_j F_j (1 - F_j), with F the cumulative probabilities of ordered classes.
+
+    The ranked probability score induces it, and its divergence is sum_j (F_j - F'_j)^2. It is half
+    the mean distance of two labels, in steps of the scale: people who are torn between neighbours
+    are less uncertain than people who are torn between the ends. `pair_disagreement` estimates it
+    from two labels.
+
+    Examples
+    --------
+    >>> from hocal.uncertainty.entropy import Ordinal
+    >>> Ordinal().value([[0.5, 0.5, 0], [0.5, 0, 0.5]]).tolist()
+    [0.25, 0.5]
+    """
+
+    name: ClassVar[str] = "ordinal"
+
+    def maximum(self, n_classes: int) -> float:
+        """Return the largest value, (n_classes - 1) / 4: half of the people at either end."""
+        return (check_integer(n_classes, "n_classes", minimum=2) - 1) / 4
+
+    def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
+        """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance.
+
+        Every F_j moves by t = distance / 2 at most, and x (1 - x) by t (1 - t), up to 1/4. Moving t
+        from one end to the other does that to all of them.
+        """
+        n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        moved = np.minimum(_check_distance(distance) / 2, 0.5)
+        return np.asarray((n_classes - 1) * moved * (1 - moved))
+
+    def _value(self, p: Array) -> Array:
+        below = p.cumsum(-1)[..., :-1]
+        return operations_on(p).sum(below * (1 - below))
+
+    def _gradient(self, p: Array) -> Array:
+        slopes = 1 - 2 * p.cumsum(-1)  # that of the last class only adds a constant
+        from_here: Array = operations_on(p).sum(slopes)[..., None] - slopes.cumsum(-1) + slopes
+        return from_here
+
+    def _divergence(self, truth: Array, prediction: Array) -> Array:
+        gaps = (truth - prediction).cumsum(-1)[..., :-1]
+        return operations_on(gaps).sum(gaps * gaps)
+
+
 class Custom(Entropy):
     """A concave function of your own, with or without its gradient.
 
@@ -386,7 +433,8 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     Parameters
     ----------
     entropy : str or Entropy
-        ``"shannon"``, ``"brier"``, ``"tsallis"``, ``"zero-one"``, ``"spherical"`` or an object.
+        ``"shannon"``, ``"brier"``, ``"tsallis"``, ``"zero-one"``, ``"spherical"``, ``"ordinal"``
+        (classes in order) or an object.
     base : float, optional
         Base of Shannon's logarithm; only with ``"shannon"``.
 
@@ -406,7 +454,7 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
         raise InputError("base", rule, value=f"base={base!r} with {entropy!r}")
     if isinstance(entropy, Entropy):
         return entropy
-    kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical)}
+    kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical, Ordinal)}
     check_choice(entropy, "entropy", kinds)
     return Shannon(base) if entropy == "shannon" else kinds[entropy]()
 

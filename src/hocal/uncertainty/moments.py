@@ -99,16 +99,20 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
     return result[:, 0] if np.ndim(exponents) == 1 else result
 
 
-def pair_disagreement(counts: Any) -> Array:
-    """Return the share of pairs of an item's labels that differ.
+def pair_disagreement(counts: Any, *, ordinal: bool = False) -> Array:
+    """Return the share of pairs of an item's labels that differ, or half their distance in order.
 
     It is 1 - sum_j s_j (s_j - 1) / (n (n - 1)), unbiased for the item's Brier uncertainty
-    1 - ||p||^2, the chance that two people disagree.
+    1 - ||p||^2, the chance that two people disagree. For ordered classes it is
+    sum_j S_j (n - S_j) / (n (n - 1)) with the cumulative counts S, unbiased for the `Ordinal`
+    entropy.
 
     Parameters
     ----------
     counts : array-like or sparse array of shape (n_items, n_classes)
         Label counts; totals may differ, and rows may be without labels.
+    ordinal : bool, default=False
+        Whether classes are in order.
 
     Returns
     -------
@@ -121,17 +125,25 @@ def pair_disagreement(counts: Any) -> Array:
     >>> from hocal.uncertainty.moments import pair_disagreement
     >>> pair_disagreement([[1, 1], [3, 1], [1, 0]]).tolist()
     [1.0, 0.5, nan]
+    >>> pair_disagreement([[1, 0, 1], [1, 1, 0]], ordinal=True).tolist()
+    [1.0, 0.5]
     """
-    return pair_shares(check_counts(counts, minimum_total=0))
+    return pair_shares(check_counts(counts, minimum_total=0), ordinal=ordinal)
 
 
-def pair_shares(counts: Counts) -> Array:
+def pair_shares(counts: Counts, *, ordinal: bool = False) -> Array:
     """Return `pair_disagreement` of counts that were checked before."""
     totals = label_totals(counts)
     pairs = totals * (totals - 1)  # in order
-    alike = label_totals(counts * counts) - totals  # the product is one by entries, sparse or not
+    if ordinal:
+        dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
+        below = np.cumsum(dense, axis=1)
+        apart = (below * (totals[:, None] - below)).sum(axis=1)
+    else:
+        # the product is one by entries, sparse or not
+        apart = pairs - (label_totals(counts * counts) - totals)
     result = np.full(len(totals), np.nan)
-    np.divide(pairs - alike, pairs, out=result, where=pairs > 0)
+    np.divide(apart, pairs, out=result, where=pairs > 0)
     return result
 
 
