@@ -44,6 +44,109 @@ def test_check_takes_the_time_from_a_csv_file(run: Run, tmp_path: Path, stamp: s
     assert outcome.json["order"] is not None
 
 
+LONG = """photo,who,choice,right
+a,Ann,cat,cat
+a,Bob,cat,cat
+a,Cem,dog,cat
+b,Ann,dog,
+b,Bob,dog,
+b,Cem,cat,
+c,Ann,fox,
+c,Bob,fox,
+"""
+WIDE = """photo,Ann,Bob,Cem
+a,cat,cat,dog
+b,dog,dog,cat
+c,fox,fox,
+"""
+COUNTS = """photo,cat,dog,fox
+a,2,1,0
+b,1,2,0
+c,0,0,2
+"""
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Three files with the same labels."""
+    for name, text in (("long", LONG), ("wide", WIDE), ("counts", COUNTS)):
+        (tmp_path / f"{name}.csv").write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("long", ["--label", "choice", "--annotator", "who"]),
+        ("long", ["--label", "choice"]),
+        ("wide", ["--label", "Ann,Bob,Cem"]),
+        ("counts", ["--count-columns", "cat,dog,fox"]),
+    ],
+)
+def test_check_gives_the_agreement_of_every_shape_of_table(
+    run: Run, photos: Path, name: str, options: list[str]
+) -> None:
+    outcome = run("check", str(photos / f"{name}.csv"), "--item", "photo", *options, "--json")
+
+    expected = hocal.agreement([[2, 1, 0], [1, 2, 0], [0, 0, 2]]).alpha
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["agreement"]["alpha"] == expected._asdict()
+
+
+def test_check_prints_agreement_first(run: Run, photos: Path) -> None:
+    outcome = run(
+        "check", str(photos / "counts.csv"), "--item", "photo", "--count-columns", "cat,dog,fox"
+    )
+
+    assert outcome.out.startswith("agreement of 3 items, 8 labels")
+
+
+def test_check_measures_an_ordinal_scale(run: Run, photos: Path) -> None:
+    outcome = run(
+        "check", str(photos / "long.csv"), "--item", "photo", "--label", "choice",
+        "--classes", "dog,cat,fox", "--ordinal", "--json",
+    )  # fmt: skip
+
+    expected = hocal.agreement([[1, 2, 0], [2, 1, 0], [0, 0, 2]], ordinal=True).alpha
+    assert outcome.json["agreement"]["alpha"] == expected._asdict()
+
+
+def test_check_writes_a_row_for_each_annotator_the_worst_first(run: Run, photos: Path) -> None:
+    path = photos / "annotators.csv"
+    outcome = run(
+        "check", str(photos / "long.csv"), "--item", "photo", "--label", "choice",
+        "--annotator", "who", "--gold", "right", "--annotators", str(path),
+    )  # fmt: skip
+    rows = [line.split(",") for line in path.read_text("utf-8").replace('"', "").splitlines()]
+
+    assert outcome.code == 0, outcome.err
+    assert [row[0] for row in rows] == ["annotator", "Cem", "Ann", "Bob"]
+    assert [row[rows[0].index("gold")] for row in rows[1:]] == ["0", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "`--label` must be given, unless LABELS is the export"),
+        (["--label", "choice", "--annotators", "x.csv"], "must be left out without --annotator"),
+        (["--label", "choice", "--ordinal"], "`--classes` must be given in their order"),
+        (["--label", "choice", "--annotator", "who", "--gold", "who"], "must have one role only"),
+        (
+            ["--label", "choice", "--annotator", "who", "--classes", "Cat,dog,fox"],
+            "'cat' is probably the class 'Cat'",
+        ),
+        (["--label", "Ann,Bob"], "must have a column 'Ann'"),
+    ],
+)
+def test_check_refuses_what_makes_no_sense_in_one_line(
+    run: Run, photos: Path, options: list[str], message: str
+) -> None:
+    outcome = run("check", str(photos / "long.csv"), "--item", "photo", *options)
+
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert message in outcome.err
+
+
 def test_plan_tells_the_items_for_a_width(run: Run) -> None:
     found = run("plan", "--k", "5", "--width", "0.3", "--n-classes", "2", "--json").json
 

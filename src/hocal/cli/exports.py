@@ -74,12 +74,18 @@ def export_options(
 
 
 class Judged(NamedTuple):
-    """Judgements of a table or an export, one row each, and the names of their columns."""
+    """Labels of a table or an export without predictions, and the names of their columns."""
 
     table: Any
     item: str
-    label: str
-    annotator: str
+    label: list[str]  #: one column of labels, or one for each annotator; none with `counted`
+    annotator: str | None
+    counted: list[str]  #: columns of counts
+
+    @property
+    def knows_annotators(self) -> bool:
+        """Whether it is known who gave which label."""
+        return self.annotator is not None or len(self.label) > 1
 
 
 def open_judged(
@@ -88,27 +94,38 @@ def open_judged(
     export: ExportOptions | None,
     *,
     item: str | None,
-    label: str | None,
-    annotator: str | None,
+    label: Sequence[str] = (),
+    annotator: str | None = None,
+    count_columns: Sequence[str] = (),
     time: str | None = None,
+    gold: str | None = None,
     names: Sequence[str] | None = None,
 ) -> Judged:
-    """Open judgements without predictions: an export, or a table whose columns are named."""
+    """Open labels without predictions: an export, or a table whose columns are named."""
     if export is not None:
-        if time is not None:
-            raise InputError("--time", "must be left out for an export, which is read without it")
+        for option, column in {"--time": time, "--gold": gold}.items():
+            if column is not None:
+                rule = "must be left out for an export, which is read without it"
+                raise InputError(option, rule)
         table = open_judgements(read, path, export, item=item)
-        return Judged(table, item or ITEM, LABEL, ANNOTATOR)
-    columns = {"--item": item, "--label": label, "--annotator": annotator}
-    for option, column in columns.items():
-        if column is None:
-            rule = "must be given, unless LABELS is the export of an annotation tool"
-            raise InputError(option, rule)
-    chosen = [str(column) for column in columns.values()]
+        return Judged(table, item or ITEM, [LABEL], ANNOTATOR, [])
+    rule = "must be given, unless LABELS is the export of an annotation tool"
+    if item is None:
+        raise InputError("--item", rule)
+    if not label and not count_columns:
+        raise InputError("--label", rule)
     table = open_labels(
-        read, path, item=chosen[0], label=[chosen[1]], annotator=chosen[2], time=time, names=names
+        read,
+        path,
+        item=item,
+        label=label,
+        annotator=annotator,
+        count_columns=count_columns,
+        time=time,
+        gold=gold,
+        names=names,
     )
-    return Judged(table, *chosen)
+    return Judged(table, item, list(label), annotator, list(count_columns))
 
 
 def open_judgements(read: ReadTable, path: str, options: ExportOptions, *, item: str | None) -> Any:

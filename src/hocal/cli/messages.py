@@ -53,6 +53,8 @@ _OPTIONS = {
     "entropy": "--entropy",
     "epsilon": "--epsilon",
     "floor": "--floor",
+    "gold": "--gold",
+    "in_order": "--in-order",
     "item": "--item",
     "k": "--k",
     "label": "--label",

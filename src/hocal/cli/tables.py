@@ -109,6 +109,7 @@ def open_labels(
     annotator: str | None = None,
     count_columns: Sequence[str] = (),
     time: str | None = None,
+    gold: str | None = None,
     names: Sequence[str] | None = None,
 ) -> Any:
     """Return a table of labels with the named columns only: labels as text, counts as numbers."""
@@ -116,13 +117,14 @@ def open_labels(
 
     frame = nw.from_native(read(path, names, count_columns)).lazy()
     others = [column for column in (annotator, time) if column is not None]
-    wanted = [item, *label, *count_columns, *others]
+    known = [] if gold is None else [gold]
+    wanted = [item, *label, *count_columns, *others, *known]
     _check_columns(list(frame.collect_schema()), wanted, path, item)
     if time is not None and _begins_with_number(frame, time):
         # else it stays text, in which dates are recognised
         frame = nw.from_native(read(path, names, [*count_columns, time])).lazy()
     # classes are written as text on a command line
-    texts = [nw.col(column).cast(nw.String) for column in label]
+    texts = [nw.col(column).cast(nw.String) for column in (*label, *known)]
     numbers = [nw.col(column).cast(nw.Float64) for column in count_columns]
     return frame.select(item, *texts, *numbers, *others).to_native()
 

@@ -163,7 +163,6 @@ def check_order(classes: tuple[Any, ...], ordinal: bool, *, given: bool) -> None
         raise InputError(
             "classes",
             "must be given in their order for an ordinal scale of texts",
-            value=repr(None),
             remedy="Name them from one end to the other with {0}.",
             settings=[Setting("classes")],
         )

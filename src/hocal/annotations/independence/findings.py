@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
 from hocal.annotations.independence.exchangeability import Drift, Spread, WithinItems
 from hocal.annotations.independence.label_numbers import FirstLabels
@@ -23,6 +24,7 @@ __all__ = [
     "about_dissenters",
     "about_drift",
     "about_first_labels",
+    "about_gold",
     "about_labels",
     "about_order",
     "about_repeats",
@@ -227,6 +229,25 @@ def about_single_annotators(
         "Look at their judgements. Leave out only those who did not do the task: whoever "
         "honestly disagrees is part of the aleatoric uncertainty.",
     )
+
+
+def about_gold(effects: AnnotatorEffects) -> list[Finding]:
+    """Say how gold questions were answered, and who answered worst; nothing without any."""
+    asked = np.flatnonzero(effects.n_gold > 0)
+    if not len(asked):
+        return []
+    right = float(np.average(effects.gold[asked], weights=effects.n_gold[asked]))
+    worst = asked[np.argmin(effects.gold_upper[asked])]
+    limits = f"{effects.gold_lower[worst]:.0%} to {effects.gold_upper[worst]:.0%}"
+    return [
+        Finding(
+            "gold questions",
+            "note",
+            f"{right:.1%} of {effects.n_gold.sum()} answers to gold questions are right, of "
+            f"{len(asked)} annotators. Surely worst is {effects.annotator[worst]}: "
+            f"{effects.gold[worst]:.0%} of {effects.n_gold[worst]} ({limits}).",
+        )
+    ]
 
 
 def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
