@@ -95,6 +95,13 @@ def test_a_comparison_reads_an_export_once(run: Run, study: Study, export: str) 
     assert outcome.err.count("360 judgements") == 1
 
 
+def test_what_to_buy_next_is_read_from_an_export(run: Run, export: str, tmp_path: Path) -> None:
+    outcome = run("next", export, "--budget", "5", "-o", str(tmp_path / "buy.csv"), "--json")
+
+    assert outcome.code == 0, outcome.err
+    assert "360 judgements" in outcome.err
+
+
 def test_a_check_of_an_export_needs_no_columns(run: Run, export: str) -> None:
     outcome = run("check", export, "--n-resamples", "9", "--json")
 
