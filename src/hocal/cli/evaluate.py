@@ -11,7 +11,6 @@ from hocal.cli import options
 from hocal.cli.items import MatchedItems, label_options, read_items
 from hocal.cli.messages import working
 from hocal.cli.models import load_model
-from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_rows, print_table
 from hocal.cli.tables import open_engine
 
@@ -124,18 +123,12 @@ def evaluate(
         question=question,
         several=several,
     )
-    loaded = load_model(model).called(
-        item=item,
-        probability_columns=split_list(probability_columns, "--probability-columns"),
-        cell=cell,
-    )
+    loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-        predictions = loaded.open(
-            read, probabilities, names=split_list(probability_names, "--probability-names")
-        )
-        label_table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
+        predictions = loaded.open(read, probabilities, names=probability_names)
+        table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
         items = read_items(
-            label_table,
+            table,
             predictions,
             label_choices,
             item=loaded.item,
@@ -143,26 +136,34 @@ def evaluate(
             cell=loaded.cell,
         )
     with working("Measuring calibration"), predictions.explained(items.place):
-        error = loaded.calibrator.calibration_error(
-            items.probabilities,
-            items.counts,
-            k=k,
-            cells=items.cells,
-            n_resamples=n_resamples,
-            random_state=random_state,
-        )
-        measured = Measured(
-            error=error,
-            gap=_aleatoric_error(loaded.calibrator, items, entropy),
-            resolution=_resolution(loaded.calibrator, items),
-            snapshots=_snapshot_score(loaded.calibrator, items, random_state),
-            means=_mean_scores(loaded.calibrator, items),
-            headroom=_headroom(loaded.calibrator, items, confidence),
-        )
+        noise = {"n_resamples": n_resamples, "random_state": random_state}
+        measured = _measure(loaded.calibrator, items, k, entropy, confidence, noise)
     with working("Certifying"):
         certificate = loaded.calibrator.certify(confidence, simultaneous=simultaneous)
     show = _show_json if as_json else _show
     show(measured, certificate, entropy, loaded.cell_names())
+
+
+def _measure(
+    calibrator: SnapshotCalibrator,
+    items: MatchedItems,
+    k: int | None,
+    entropy: str,
+    confidence: float,
+    noise: Mapping[str, int],
+) -> Measured:
+    """Hold a model against the labels of items that it has not seen."""
+    error = calibrator.calibration_error(
+        items.probabilities, items.counts, k=k, cells=items.cells, **noise
+    )
+    return Measured(
+        error=error,
+        gap=_aleatoric_error(calibrator, items, entropy),
+        resolution=_resolution(calibrator, items),
+        snapshots=_snapshot_score(calibrator, items, noise["random_state"]),
+        means=_mean_scores(calibrator, items),
+        headroom=_headroom(calibrator, items, confidence),
+    )
 
 
 def _aleatoric_error(
@@ -302,17 +303,22 @@ def _show(measured: Measured, certificate: Certificate, entropy: str, names: lis
     )
     print_rows("Mean prediction (less is better)", *_mean_table(measured.means))
     typer.echo(f"Headroom of the calibrated mean: {measured.headroom}")
+    _caution(error, gap["median_labels"])
+    typer.echo(_certificate_table(certificate, entropy, names))
+
+
+def _caution(error: CalibrationError, median_labels: float) -> None:
+    """Say where labels are too few for a number to mean what it seems to."""
     if error.k == 1:
         typer.echo(
             "One label per item: only ordinary calibration is tested. To test how people "
             "disagree, leave out the items with one label, so that k is 2 or more."
         )
-    if gap["median_labels"] < ENOUGH_LABELS:
+    if median_labels < ENOUGH_LABELS:
         typer.echo(
-            f"So few labels per item ({gap['median_labels']:g}) make the observed entropies far "
+            f"So few labels per item ({median_labels:g}) make the observed entropies far "
             "too low, and the aleatoric error is mostly that; judge by the calibration error."
         )
-    typer.echo(_certificate_table(certificate, entropy, names))
 
 
 def _mean_table(means: Mapping[str, MeanScores]) -> tuple[list[str], list[list[str]]]:

@@ -113,8 +113,6 @@ def fit(
 
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
-    from hocal.calibration.persistence import serialise
-
     rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
     rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
     label_choices = label_options(
@@ -152,29 +150,16 @@ def fit(
             label_table, predictions = label_choices.open(read, labels, predictions, item=item)
             data = _Tables(label_table, predictions, label_choices, item, order, cell)
             feasible = _feasible_method(method, data)
-            choices = {"method": feasible, "k": k, "panel_size": panel_size}
-            fit_model = _fit_items if feasible == "items" else _fit_cells
+        choices = {"method": feasible, "k": k, "panel_size": panel_size}
+        fit_model = _fit_items if feasible == "items" else _fit_cells
         with working("Fitting"):
             calibrator, means = fit_model(data, chosen, choices)
-        notes = model_notes(
-            classes=order, item=item, probability_columns=predictions.file_columns, cell=cell
-        )
-        temporary.write_bytes(serialise(calibrator, notes=notes))
-        statistics = calibrator.statistics_
-        left_out = count_left_out(
-            label_table, predictions, label_choices, statistics, item=item, classes=order
-        )
-        summary = {
-            "model": output,
-            **_summarise(calibrator),
-            **means,
-            "classes": order,
-            "left_out": left_out,
-        }
+        temporary.write_bytes(data.serialise(calibrator))
+        summary = {"model": output, **_summarise(calibrator), **means, **data.describe(calibrator)}
     if as_json:
         print_json(summary)
     else:
-        _show(summary, most_labels=int(statistics.observed.totals.max()))
+        _show(summary, most_labels=int(calibrator.statistics_.observed.totals.max()))
 
 
 class _Tables(NamedTuple):
@@ -197,6 +182,30 @@ class _Tables(NamedTuple):
             classes=self.classes,
             cell=self.cell,
         )
+
+    def serialise(self, calibrator: SnapshotCalibrator) -> bytes:
+        """Return the model file, which remembers what the columns were called."""
+        from hocal.calibration.persistence import serialise
+
+        notes = model_notes(
+            classes=self.classes,
+            item=self.item,
+            probability_columns=self.predictions.file_columns,
+            cell=self.cell,
+        )
+        return serialise(calibrator, notes=notes)
+
+    def describe(self, calibrator: SnapshotCalibrator) -> dict[str, Any]:
+        """Return the classes, and how much of the tables was left out."""
+        left_out = count_left_out(
+            self.labels,
+            self.predictions,
+            self.label_choices,
+            calibrator.statistics_,
+            item=self.item,
+            classes=self.classes,
+        )
+        return {"classes": self.classes, "left_out": left_out}
 
 
 def _feasible_method(method: str, data: _Tables) -> str:

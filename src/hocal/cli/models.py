@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hocal.cli.options import split_list
 from hocal.cli.tables import Probabilities, ReadTable, open_probabilities
 
 if TYPE_CHECKING:
@@ -25,16 +26,6 @@ class Model(NamedTuple):
     probability_columns: list[str] | None
     cell: str | None  #: column of the cells, where they come with the data
 
-    def called(
-        self, *, item: str | None, probability_columns: list[str] | None, cell: str | None
-    ) -> Model:
-        """Return the model for a table whose columns have other names; None keeps a name."""
-        return self._replace(
-            item=item or self.item,
-            probability_columns=probability_columns or self.probability_columns,
-            cell=cell or self.cell,
-        )
-
     def cell_names(self) -> list[str]:
         """Say in words which predictions each cell holds, as reports do."""
         return self.calibrator.partition_.cell_names(self.classes)
@@ -44,10 +35,13 @@ class Model(NamedTuple):
         read: ReadTable,
         path: str,
         *,
-        names: Sequence[str] | None,
+        names: str | None,
         extra: Mapping[str, str] | None = None,
     ) -> Probabilities:
-        """Open a table of predictions for this model; `extra` as in `open_probabilities`."""
+        """Open a table of predictions for this model.
+
+        `names` is what was typed for --probability-names, `extra` as in `open_probabilities`.
+        """
         return open_probabilities(
             read,
             path,
@@ -56,7 +50,7 @@ class Model(NamedTuple):
             n_classes=len(self.classes),
             cell=self.cell,
             extra=extra,
-            names=names,
+            names=split_list(names, "--probability-names"),
         )
 
 
@@ -82,8 +76,13 @@ def load_calibrator(path: Path) -> SnapshotCalibrator:
         raise FileNotFoundError(f"{error} Make one with `hocal fit`.") from error
 
 
-def load_model(path: Path) -> Model:
-    """Load a calibrator and its notes; one that was saved without notes has numbered classes."""
+def load_model(
+    path: Path, *, item: str | None, probability_columns: str | None, cell: str | None
+) -> Model:
+    """Load a calibrator and its notes; one that was saved without notes has numbered classes.
+
+    The options, as they were typed, are for a table whose columns have other names than in the fit.
+    """
     from hocal.calibration.persistence import read_notes
 
     calibrator = load_calibrator(path)
@@ -91,4 +90,10 @@ def load_model(path: Path) -> Model:
     numbered = [str(number) for number in range(calibrator.statistics_.n_classes)]
     classes = json.loads(notes.get("classes", "null")) or numbered
     columns = json.loads(notes.get("probability_columns", "null"))
-    return Model(calibrator, classes, notes.get("item", "item"), columns, notes.get("cell"))
+    return Model(
+        calibrator,
+        classes,
+        item or notes.get("item", "item"),
+        split_list(probability_columns, "--probability-columns") or columns,
+        cell or notes.get("cell"),
+    )

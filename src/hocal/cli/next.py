@@ -123,15 +123,11 @@ def next_labels(
             with working("Choosing"):
                 bought = _choose_alone(found, budget, objective, limit)
         else:
-            loaded = load_model(model).called(
-                item=item,
-                probability_columns=split_list(probability_columns, "--probability-columns"),
-                cell=cell,
+            loaded = load_model(
+                model, item=item, probability_columns=probability_columns, cell=cell
             )
             column = loaded.item
-            opened = loaded.open(
-                read, probabilities, names=split_list(probability_names, "--probability-names")
-            )
+            opened = loaded.open(read, probabilities, names=probability_names)
             study = _read_study(read, labels, choices, loaded, opened)
             found = study.labelled
             with opened.explained(study.place):

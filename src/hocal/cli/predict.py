@@ -12,7 +12,6 @@ from hocal.cli import options
 from hocal.cli.files import table_kind
 from hocal.cli.messages import ProgressBar, working
 from hocal.cli.models import Model, load_model
-from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json
 from hocal.cli.tables import count_rows, open_engine
 
@@ -51,14 +50,8 @@ def predict(
         output_file(output, force=force) as temporary,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
-        loaded = load_model(model).called(
-            item=item,
-            probability_columns=split_list(probability_columns, "--probability-columns"),
-            cell=cell,
-        )
-        predictions = loaded.open(
-            read, probabilities, names=split_list(probability_names, "--probability-names")
-        )
+        loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
+        predictions = loaded.open(read, probabilities, names=probability_names)
         with working("Certifying"):
             cells = _describe_cells(loaded, entropy, confidence, simultaneous)
             predict_rows = partial(_predict_batch, loaded, predictions.columns, cells, entropy)

@@ -14,7 +14,6 @@ from hocal.cli import options
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
-from hocal.cli.options import split_list
 from hocal.cli.outputs import report_file
 from hocal.cli.tables import Probabilities, extra_column, open_engine
 
@@ -121,32 +120,19 @@ def report(
         several=several,
     )
     _check_options(output, labels, label_choices, as_json=as_json, as_markdown=as_markdown)
-    loaded = load_model(model).called(
-        item=item,
-        probability_columns=split_list(probability_columns, "--probability-columns"),
-        cell=cell,
-    )
+    loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
     media = {option: column for option, column in (("images", images), ("text", text)) if column}
     asked: dict[str, Any] = {"title": title, "confidence": confidence, "k": k, "planning": planning}
     asked |= {"check": _read_check(check), "classes": loaded.classes, "random_state": random_state}
     with report_file(output, force=force) as write:
         with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-            predictions = loaded.open(
-                read,
-                probabilities,
-                names=split_list(probability_names, "--probability-names"),
-                extra=media,
-            )
-            label_table = None
+            predictions = loaded.open(read, probabilities, names=probability_names, extra=media)
+            table = None
             if labels is not None:
-                label_table, predictions = label_choices.open(
-                    read, labels, predictions, item=loaded.item
-                )
+                table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
             shown = _read_all(predictions, loaded, media, image_folder)
             row_of = find_rows(shown.items)
-            counts = None
-            if label_table is not None:
-                counts = _read_counts(label_table, label_choices, loaded, row_of)
+            counts = _read_counts(table, label_choices, loaded, row_of)
         with working("Summarising"), predictions.explained(shown.place):
             summary = summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked)
         made = Report(summary)
@@ -216,6 +202,8 @@ def _read_counts(
     import numpy as np
     from scipy import sparse
 
+    if labels is None:
+        return None
     counted = count_items(labels, label_choices, item=model.item, classes=model.classes)
     places = find_items(counted.items.tolist(), row_of, label_choices.rules["unpredicted"])
     rows = [place for place in places if place is not None]
