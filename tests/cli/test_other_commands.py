@@ -209,7 +209,39 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
     assert found["best"]["k"] == expected.best.k
     assert [row["error"] for row in found["splits"]] == [row.error for row in expected.rows]
     assert found["splits"][0]["width"] is None  # NaN is no JSON
-    assert f"k = {expected.best.k} *" in shown.out
+    assert (f"k = {expected.best.k} *" in shown.out) == (len(expected.contenders) == 1)
+    assert ("No winner" in shown.out) == (len(expected.contenders) > 1)
+
+
+def test_plan_adds_to_the_labels_at_hand(run: Run, study: Study) -> None:
+    arguments = ["plan", "--budget", "60", "--k", "1", "--model", study / "model.hocal"]
+    arguments += ["--labels", study / "labels.parquet", "--label", "label", "--n-simulations", "2"]
+
+    shown, found = run(*arguments), run(*arguments, "--json").json
+
+    expected = hocal.plan_budget(
+        hocal.load(study / "model.hocal"),
+        60,
+        k=1,
+        start=study.counts.sum(axis=1),
+        n_simulations=2,
+        random_state=0,
+    )
+    assert found["n_items_now"] == 120
+    assert [row["error"] for row in found["splits"]] == [row.error for row in expected.rows]
+    assert "60 more labels" in shown.out
+    assert "60 of the same items" in shown.out
+
+
+def test_plan_takes_the_fullest_cell(run: Run, study: Study) -> None:
+    model = hocal.load(study / "model.hocal")
+    cell = int(model.statistics_.n_items.argmax())
+    found = run("plan", "--k", "3", "--width", "0.6", "--model", study / "model.hocal", "--json")
+
+    needed = hocal.items_needed(k=3, width=0.6, mixture=model.cell_mixtures_[[cell]])
+    now = int(model.statistics_.n_items[cell])
+    assert (found.json["cell"], found.json["n_items"]) == (cell, needed)
+    assert found.json["n_items_more"] == max(needed - now, 0)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +256,8 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
             "`--width` must be given, or else exactly one of --epsilon, --n-items and --budget.",
         ),
         ("--k 2 --budget 9", "`--budget` must come with --model, a pilot study to simulate."),
+        ("--width 0.1 --n-classes 2", "`--k` must be given, unless for --budget."),
+        ("--budget 9 --labels x.csv", "`--labels` must come with --budget and --model."),
         (
             "--k 2,3 --width 0.1 --n-classes 2",
             "`--k` must be one number unless for --budget, got '2,3'.",
@@ -249,6 +283,8 @@ def test_plan_splits_a_budget(run: Run, study: Study) -> None:
         "nothing",
         "two",
         "no model",
+        "no size",
+        "labels without a model",
         "two sizes",
         "text",
         "no classes",

@@ -9,7 +9,7 @@ import pytest
 import hocal
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.statistics import CellStatistics
-from hocal.decisions.budget import BudgetPlan, plan_budget
+from hocal.decisions.budget import BudgetPlan, Split, plan_budget
 from hocal.decisions.planning import interval_width, items_needed
 from hocal.guarantees.bounds import epsilon_bound
 from hocal.guarantees.certificates import certify
@@ -317,16 +317,61 @@ def test_every_split_spends_the_budget(plan: BudgetPlan) -> None:
     assert [(row.k, row.n_items) for row in plan.rows] == [(2, 50), (5, 20)]
 
 
-def test_best_split_is_marked_in_the_table(plan: BudgetPlan) -> None:
+def test_best_split_is_marked_in_the_table() -> None:
+    plan = BudgetPlan((Split(2, 50, 0.3, 0.01, 0.5), Split(5, 20, 0.2, 0.02, 0.6)), 100, "cells")
     marked = [line for line in repr(plan).splitlines() if line.endswith("*")]
 
-    assert [line.split()[0] for line in marked] == [str(plan.best.k)]
+    assert [line.split()[0] for line in marked] == ["5"]
+    assert plan.contenders == (plan.best,)
+
+
+def test_no_split_is_marked_inside_the_noise() -> None:
+    rows = (Split(2, 50, 0.3, 0.01, 0.5), Split(3, 33, 0.23, 0.02, 0.5), Split(5, 20, 0.2, 0.02, 1))
+    plan = BudgetPlan(rows, 100, "cells")
+
+    assert "*" not in repr(plan)
+    assert [row.k for row in plan.contenders] == [3, 5]
+
+
+def test_a_budget_adds_to_the_study_at_hand() -> None:
+    """New items and the same ones are tried."""
+    options: dict[str, Any] = {"method": "empirical", "n_simulations": 2, "random_state": 0}
+    added = plan_budget(WORLD, 300, k=(2, 3), start=np.full(200, 2), **options)
+
+    assert [(row.items, row.k, row.n_items) for row in added.rows] == [
+        ("new", 2, 150),
+        ("new", 3, 100),
+        ("same", 2, 150),
+        ("same", 3, 100),
+    ]
+
+
+def test_labels_that_are_added_lower_the_error() -> None:
+    options: dict[str, Any] = {"n_simulations": 4, "random_state": 0}
+    alone = plan_budget(WORLD, 200, k=2, **options).best
+    added = plan_budget(WORLD, 2_000, k=2, start=np.full(100, 2), **options).best
+
+    assert added.error < alone.error - 2 * alone.standard_error
+
+
+def test_the_same_items_cannot_take_more_than_there_are() -> None:
+    added = plan_budget(
+        WORLD, 300, k=(1, 3), start=[2] * 120, method="empirical", n_simulations=2, random_state=0
+    )
+
+    assert [(row.items, row.k) for row in added.rows] == [("new", 1), ("new", 3), ("same", 3)]
+
+
+@pytest.mark.parametrize("start", [[0, 0], [[1, 2]]])
+def test_a_study_at_hand_has_labels(start: Any) -> None:
+    with pytest.raises(ValueError, match="`start` must hold the number of labels of each item"):
+        plan_budget(WORLD, 300, start=start)
 
 
 def test_frame_has_a_row_for_each_split(plan: BudgetPlan) -> None:
     frame = plan.to_frame()
 
-    assert list(frame.columns) == ["k", "n_items", "error", "standard_error", "width"]
+    assert list(frame.columns) == ["k", "n_items", "error", "standard_error", "width", "items"]
     assert len(frame) == len(plan) == 2
 
 

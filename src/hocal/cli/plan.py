@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,26 +10,38 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli import options
+from hocal.cli.items import LabelOptions, count_items, label_options
 from hocal.cli.messages import working
-from hocal.cli.models import load_calibrator
+from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_table
+from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
-    from hocal import Mixtures, SnapshotCalibrator
+    from hocal import SnapshotCalibrator
+    from hocal._base.typing import IntArray
 
 WORDS = {  # what people read instead of the keys for machines
+    "cell_name": "cell",
     "n_items": "items in a cell",
+    "n_items_now": "items in this cell so far",
+    "n_items_more": "more items for it",
     "n_labels": "labels in a cell",
     "k": "labels per item",
     "width": "width of the aleatoric interval",
 }
+HIDDEN = ("cell",)  # of a cell people read the name
+SIZES = (2, 3, 5, 10)  # labels per item that are tried where none are named
+SIZES_MORE = (1, 2, 3, 5)  # the same where labels are added to a study
 
 
 def plan(
     k: Annotated[
-        str, typer.Option("--k", help="Labels per item; with --budget also several, as in 2,3,5.")
-    ],
+        str | None,
+        typer.Option(
+            "--k", help="Labels per item; with --budget also several, as in 2,3,5, or none."
+        ),
+    ] = None,
     width: Annotated[
         float | None, typer.Option(help="Wanted width of a cell's aleatoric interval.")
     ] = None,
@@ -49,8 +61,21 @@ def plan(
         Path | None, typer.Option(help="Model file of a pilot study, to plan for data like its.")
     ] = None,
     cell: Annotated[
-        int | None, typer.Option(help="Cell of the model to plan for, unless for --budget.")
+        int | None,
+        typer.Option(help="Cell of the model to plan for, unless for --budget; else the fullest."),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Table of the labels at hand: the budget is for more of them, not a new study.",
+        ),
+    ] = None,
+    item: options.ItemOfModel = None,
+    label: options.Label = None,
+    count_columns: options.CountColumns = None,
+    tool: options.Tool = None,
+    names: options.Names = None,
     confidence: options.Confidence = 0.95,
     entropy: options.Entropy = "shannon",
     n_simulations: Annotated[int, typer.Option(help="Simulated studies, for --budget.")] = 20,
@@ -59,27 +84,43 @@ def plan(
 ) -> None:
     """Plan a study: items for a --width or --epsilon, width of --n-items, or k for a --budget.
 
+    With --labels, a --budget is for more labels of the study at hand: of new items, or of the same
+    ones. Which of them to ask about says `hocal next`.
+
     Example: hocal plan --k 5 --width 0.3 --n-classes 2
     """
     if sum(goal is not None for goal in (width, epsilon, n_items, budget)) != 1:
         rule = "must be given, or else exactly one of --epsilon, --n-items and --budget"
         raise InputError("--width", rule)
-    calibrator = None if model is None else load_calibrator(model)
+    if labels is not None and (budget is None or model is None):
+        raise InputError("--labels", "must come with --budget and --model")
+    known = None if model is None else load_model(model)
+    calibrator = None if known is None else known.calibrator
+    start = None
+    if labels is not None and known is not None:
+        choices = _label_choices(labels, label, count_columns, tool, names)
+        start = _totals(
+            labels, known.called(item=item, probability_columns=None, cell=None), choices
+        )
     with working("Planning"):
         if budget is not None:
-            choices = {
+            settings = {
                 "n_simulations": n_simulations,
                 "entropy": entropy,
                 "random_state": random_state,
             }
-            result = _split_budget(calibrator, budget, _sizes(k), choices)
+            sizes = _sizes(k, budget, SIZES if start is None else SIZES_MORE)
+            result = _split_budget(calibrator, budget, sizes, start, settings)
         else:
             if n_classes is None and calibrator is None:
                 rule = "must be given, or --model, to know what is planned for"
                 raise InputError("--n-classes", rule)
-            study = {"n_classes": n_classes, "mixture": _mixture(calibrator, cell)}
+            place = _cell(known, cell)
+            mixture = None if known is None else known.calibrator.cell_mixtures_[[place]]
+            study = {"n_classes": n_classes, "mixture": mixture}
             common = {"k": _one_size(k), "confidence": confidence, "entropy": entropy}
             result = _plan_cell(n_items, {"width": width, "epsilon": epsilon}, common, study)
+            result |= _about_cell(known, place, result)
     if as_json:
         print_json(result)
         return
@@ -88,18 +129,50 @@ def plan(
         _note_vacuous(result, n_classes if calibrator is None else calibrator.statistics_.n_classes)
 
 
+def _label_choices(
+    path: str, label: str | None, count_columns: str | None, tool: str | None, names: str | None
+) -> LabelOptions:
+    """Return how the labels at hand are read; only their numbers matter."""
+    rules = dict.fromkeys(("missing", "unknown", "unlabelled", "unpredicted"), "drop")
+    return label_options(
+        path,
+        label=label,
+        annotator=None,
+        count_columns=count_columns,
+        names=names,
+        rules=rules | {"duplicates": "keep"},
+        tool=tool,
+    )
+
+
+def _totals(path: str, model: Model, choices: LabelOptions) -> IntArray:
+    """Return the number of labels of each item at hand."""
+    from hocal._base.validation import label_totals
+
+    with open_engine("duckdb") as read, working("Reading"):
+        table = choices.open_alone(read, path, item=model.item)
+        counted = count_items(table, choices, item=model.item, classes=model.classes)
+    return label_totals(counted.counts)
+
+
 def _split_budget(
-    calibrator: SnapshotCalibrator | None, budget: int, k: list[int], choices: dict[str, Any]
+    calibrator: SnapshotCalibrator | None,
+    budget: int,
+    k: list[int],
+    start: IntArray | None,
+    choices: dict[str, Any],
 ) -> dict[str, Any]:
     """Return what each split of a budget is expected to give, and the best."""
     import hocal
 
     if calibrator is None:
         raise InputError("--budget", "must come with --model, a pilot study to simulate")
-    found = hocal.plan_budget(calibrator, budget, k=k, **choices)
+    found = hocal.plan_budget(calibrator, budget, k=k, start=start, **choices)
     return {
         "budget": budget,
+        "n_items_now": 0 if start is None else int((start > 0).sum()),
         "best": found.best._asdict(),
+        "contenders": [row._asdict() for row in found.contenders],
         "splits": [row._asdict() for row in found.rows],
     }
 
@@ -123,17 +196,33 @@ def _plan_cell(
 
 def _show(result: Mapping[str, Any]) -> None:
     if "splits" not in result:
-        print_table("Plan", {WORDS.get(name, name): value for name, value in result.items()})
+        shown = {name: value for name, value in result.items() if name not in HIDDEN}
+        print_table("Plan", {WORDS.get(name, name): value for name, value in shown.items()})
         return
-    best = result["best"]
+    decided = len(result["contenders"]) == 1
+    added = " more" if result["n_items_now"] else ""
     rows = {
-        f"k = {row['k']}{' *' * (row == best)}": (
-            f"{row['n_items']} items, "
+        _split_name(row, added) + " *" * (decided and row == result["best"]): (
+            f"{_split_items(row)}, "
             f"aleatoric error {row['error']:.4f} +- {row['standard_error']:.4f}"
         )
         for row in result["splits"]
     }
-    print_table(f"{result['budget']} labels (* best)", rows)
+    print_table(f"{result['budget']}{added} labels{' (* best)' * decided}", rows)
+    if not decided:
+        even = ", ".join(_split_name(row, added) for row in result["contenders"])
+        typer.echo(
+            f"No winner: the simulations do not tell these apart: {even}. "
+            "Take the most convenient, or raise --n-simulations."
+        )
+
+
+def _split_name(row: Mapping[str, Any], added: str) -> str:
+    return f"k = {row['k']}" + (f", {row['items']} items" if added else "")
+
+
+def _split_items(row: Mapping[str, Any]) -> str:
+    return f"{row['n_items']} {'of the same ' * (row['items'] == 'same')}items"
 
 
 def _note_vacuous(result: Mapping[str, Any], n_classes: Any) -> None:
@@ -147,7 +236,9 @@ def _note_vacuous(result: Mapping[str, Any], n_classes: Any) -> None:
         )
 
 
-def _sizes(k: str) -> list[int]:
+def _sizes(k: str | None, budget: int | None, usual: Sequence[int]) -> list[int]:
+    if k is None:
+        return [size for size in usual if budget is None or size <= budget] or [1]
     try:
         return [int(size) for size in split_list(k, "--k") or []]
     except ValueError as error:
@@ -156,21 +247,37 @@ def _sizes(k: str) -> list[int]:
         ) from error
 
 
-def _one_size(k: str) -> int:
-    sizes = _sizes(k)
+def _one_size(k: str | None) -> int:
+    if k is None:
+        raise InputError("--k", "must be given, unless for --budget")
+    sizes = _sizes(k, None, ())
     if len(sizes) != 1:
         raise InputError("--k", "must be one number unless for --budget", value=repr(k))
     return sizes[0]
 
 
-def _mixture(calibrator: SnapshotCalibrator | None, cell: int | None) -> Mixtures | None:
-    if calibrator is None:
+def _cell(model: Model | None, cell: int | None) -> int:
+    """Return the cell to plan for: the one named, else that with most items."""
+    if model is None:
         if cell is not None:
             rule = "must be given with --cell, which is one of its cells"
             raise InputError("--model", rule, value=cell)
-        return None
-    n_cells = calibrator.statistics_.n_cells
-    if cell is None or not 0 <= cell < n_cells:
-        rule = f"must choose a cell of the model, from 0 to {n_cells - 1}"
+        return 0
+    n_items = model.calibrator.statistics_.n_items
+    if cell is None:
+        return int(n_items.argmax())
+    if not 0 <= cell < len(n_items):
+        rule = f"must choose a cell of the model, from 0 to {len(n_items) - 1}"
         raise InputError("--cell", rule, value=str(cell))
-    return calibrator.cell_mixtures_[[cell]]
+    return cell
+
+
+def _about_cell(model: Model | None, cell: int, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Say which cell a plan is for, what it has, and how many more items it needs."""
+    if model is None:
+        return {}
+    now = int(model.calibrator.statistics_.n_items[cell])
+    about = {"cell": cell, "cell_name": model.cell_names()[cell], "n_items_now": now}
+    if "n_labels" in result:
+        about["n_items_more"] = max(int(result["n_items"]) - now, 0)
+    return about
