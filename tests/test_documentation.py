@@ -28,7 +28,12 @@ PLAIN_FILES = sorted(
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 ON_SPARK = ROOT / "examples" / "spark_tables.py"
 PICTURES = ROOT / "examples" / "pictures.py"
-IN_PROCESS = [example for example in EXAMPLES if example not in (ON_SPARK, PICTURES)]
+LONG = {"digits_distillation", "llm_answers", "torch_head", "two_worlds"}
+IN_PROCESS = [
+    pytest.param(path, marks=pytest.mark.slow if path.stem in LONG else (), id=path.name)
+    for path in EXAMPLES
+    if path not in (ON_SPARK, PICTURES)
+]
 
 # Commands that install or run what other tests run; any other command in a document is run here.
 RUN_ELSEWHERE = (
@@ -132,7 +137,7 @@ def test_examples_of_a_document_run_in_order(
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("example", IN_PROCESS, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", IN_PROCESS)
 def test_example_runs(
     example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

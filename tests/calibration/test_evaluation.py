@@ -37,6 +37,7 @@ def test_items_with_more_labels_count_with_all_their_snapshots() -> None:
     assert error.max == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_p_values_are_uniform_under_the_truth(n_classes: int) -> None:
     """Over 200 worlds the Kolmogorov-Smirnov distance is below its 0.1% quantile, .138."""
@@ -154,6 +155,7 @@ def test_predicted_snapshots_are_compared_as_they_are() -> None:
     assert errors == pytest.approx([0.0, 0.5])
 
 
+@pytest.mark.slow
 def test_p_values_of_predicted_snapshots_are_uniform_under_the_truth() -> None:
     """The Kolmogorov-Smirnov distance of 200 p-values stays below its 0.1% quantile, .138."""
     p_values = []

@@ -192,6 +192,7 @@ def test_features_tell_what_the_prediction_does_not() -> None:
     assert parts.aleatoric[~clear].mean() > 0.55
 
 
+@pytest.mark.slow
 def test_fifty_classes_have_the_right_predictive_uncertainty() -> None:
     generator = np.random.default_rng(6)
     truth = generator.dirichlet(np.full(50, 0.1), 4000)

@@ -215,7 +215,7 @@ def test_a_page_of_ten_thousand_items_with_pictures_of_noise_stays_below_five_me
     rng = np.random.default_rng(0)
     p = rng.dirichlet([0.3] * 10, 10_000)
     counts = rng.multinomial(3, p)
-    calibrator = hocal.SnapshotCalibrator().fit(p[:2000], counts[:2000])
+    calibrator = hocal.SnapshotCalibrator().fit(p[:500], counts[:500])
     noise = rng.integers(0, 256, (1, 200, 200, 3), dtype=np.uint8)
     images = np.broadcast_to(noise, (10_000, 200, 200, 3))
 

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import tracemalloc
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -422,6 +423,7 @@ def vertices() -> Mixtures:
     ]
 
 
+@cache
 def calibrated() -> Mixtures:
     """Return shared points inside the simplex, as a calibrator makes them."""
     generator = np.random.default_rng(3)
