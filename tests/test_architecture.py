@@ -209,6 +209,7 @@ ROOMS: dict[str, list[str]] = {
         "coverage",
         "entropy_distribution",
         "reliability",
+        "evidence",
     ],
     "report": [
         "schema",
@@ -241,6 +242,7 @@ ROOMS: dict[str, list[str]] = {
         "fit",
         "predict",
         "evaluate",
+        "monitor",
         "compare",
         "check",
         "report",

@@ -20,6 +20,7 @@ from hocal.plot import (
     CertificateDisplay,
     CoverageDisplay,
     EntropyDistributionDisplay,
+    EvidenceDisplay,
     LabelCurveDisplay,
     MixtureDisplay,
     PredictionSetDisplay,
@@ -52,6 +53,9 @@ DISPLAYS: dict[str, Make] = {
     ),
     "coverage": lambda s: CoverageDisplay.from_estimator(
         s.calibrator, s.test.predictions, s.counts, n_resamples=10, random_state=0
+    ),
+    "evidence": lambda s: EvidenceDisplay.from_monitor(
+        hocal.Monitor(s.calibrator).update(s.test.predictions, 5 - s.counts)
     ),
 }
 

@@ -18,6 +18,7 @@ from hocal.cli.demo import demo
 from hocal.cli.evaluate import evaluate
 from hocal.cli.fit import fit
 from hocal.cli.messages import interrupted, is_bad_input, one_line
+from hocal.cli.monitor import monitor
 from hocal.cli.next import next_labels
 from hocal.cli.plan import plan
 from hocal.cli.predict import predict
@@ -37,6 +38,7 @@ app.command("fit")(fit)
 app.command("predict")(predict)
 app.command("evaluate")(evaluate)
 app.command("compare")(compare)
+app.command("monitor")(monitor)
 app.command("check")(check)
 app.command("report")(report)
 app.command("plan")(plan)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hocal.cli import options
 from hocal.cli.files import table_kind
-from hocal.cli.messages import ProgressBar, working
+from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.outputs import open_writer, output_file, print_json
 from hocal.cli.tables import count_rows, open_engine
 
+if TYPE_CHECKING:
+    from hocal.decisions import Familiarity
+
 # in a batch: some tens of MB for ten classes
 ROWS = 100_000
+# of a batch, that are compared with the calibration items: enough to see one in a hundred change
+SUMMARISED = 10_000
+# in all, some 10 MB; of longer tables earlier rows are thinned out
+MOST_SUMMARISED = 200_000
 
 QUANTITIES = ("aleatoric", "epistemic", "predictive")
 
@@ -41,7 +48,8 @@ def predict(
     Writes one row per item in the order of PROBABILITIES: item, cell, top_class; aleatoric,
     epistemic and predictive uncertainty of the item; cell_aleatoric_lower, cell_aleatoric_upper and
     the like, the certified interval for the average over the item's cell, empty for a cell without
-    calibration items; and cell_name. On Spark, load the model inside mapInPandas instead.
+    calibration items; and cell_name. A line on stderr says when predictions look unlike those of
+    the calibration items. On Spark, load the model inside mapInPandas instead.
 
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """
@@ -59,18 +67,64 @@ def predict(
         total = count_rows(predictions.table) if probabilities.endswith(".parquet") else None
         batches = predictions.table.to_arrow_reader(ROWS)
         schema = predict_rows(batches.schema.empty_table()).schema
+        looks = Looks(loaded, predictions.columns)
         with open_writer(temporary, output.name, schema) as writer, ProgressBar() as progress:
             for batch in batches:
                 place = partial(_place, batch[loaded.item], n_rows)
                 with predictions.explained(place):
                     rows = predict_rows(batch)
                 writer.write_table(rows)
+                looks.take(batch)
                 n_rows += batch.num_rows
                 progress.update("Predicting", n_rows, total)
+    unlike = looks.compare()
+    if unlike is not None and unlike.warning:
+        note(str(unlike))
     if as_json:
-        print_json({"output": output, "n_items": n_rows})
+        print_json({"output": output, "n_items": n_rows, "familiarity": _as_dict(unlike)})
     else:
         typer.echo(f"{n_rows} items in {output}")
+
+
+class Looks:
+    """What a sample of the items looks like, gathered batch by batch."""
+
+    def __init__(self, model: Model, columns: Sequence[str]) -> None:
+        self._model = model
+        self._columns = columns
+        self._summaries: list[Any] = []
+
+    def take(self, batch: Any) -> None:
+        """Summarise evenly spaced rows of a batch."""
+        if self._model.calibrator.reference_ is None:
+            return
+        p, own = _inputs(self._model, self._columns, batch)
+        chosen = slice(None, None, max(-(-len(p) // SUMMARISED), 1))
+        if len(p):
+            cells = None if own is None else own[chosen]
+            self._summaries.append(self._model.calibrator.summarise(p[chosen], cells=cells))
+        if sum(map(len, self._summaries)) > MOST_SUMMARISED:
+            self._summaries = [each[::2] for each in self._summaries]
+
+    def compare(self) -> Familiarity | None:
+        """Compare them with the calibration items; None where either are too few or not known."""
+        import numpy as np
+
+        from hocal.decisions.familiarity import FEWEST, compare_summaries
+
+        reference = self._model.calibrator.reference_
+        n_new = sum(map(len, self._summaries))
+        if reference is None or min(n_new, len(reference.summaries)) < FEWEST:
+            return None
+        return compare_summaries(self._model.calibrator, np.concatenate(self._summaries))
+
+
+def _as_dict(unlike: Familiarity | None) -> dict[str, Any] | None:
+    """Return what JSON says about unfamiliar items."""
+    if unlike is None:
+        return None
+    shown = {name: getattr(unlike, name) for name in ("warning", "p_value", "level", "by_summary")}
+    return shown | {"share": unlike.share._asdict()}
 
 
 def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous: bool) -> Any:
@@ -95,8 +149,7 @@ def _predict_batch(
     import pyarrow as pa
 
     calibrator = model.calibrator
-    p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in columns])
-    own = None if model.cell is None else batch[model.cell].to_numpy(zero_copy_only=False)
+    p, own = _inputs(model, columns, batch)
     where = np.empty(0, dtype=np.int64)
     parts = dict.fromkeys(QUANTITIES, np.empty(0))
     if len(p):
@@ -111,6 +164,15 @@ def _predict_batch(
     }
     of_cells = cells.take(pa.array(where))
     return pa.table(described | {name: of_cells[name] for name in of_cells.column_names})
+
+
+def _inputs(model: Model, columns: Sequence[str], batch: Any) -> tuple[Any, Any]:
+    """Return the predictions of a batch, and its cells where they come with the data."""
+    import numpy as np
+
+    p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in columns])
+    own = None if model.cell is None else batch[model.cell].to_numpy(zero_copy_only=False)
+    return p, own
 
 
 def _place(items: Any, n_before: int, row: int) -> str:

@@ -12,6 +12,7 @@ figure that pyplot does not know.
 - `CertificateDisplay`: certified intervals of the cells, and their widths
 - `PredictionSetDisplay`: the label distributions that a prediction set holds
 - `CoverageDisplay`: how often prediction sets hold what people said
+- `EvidenceDisplay`: evidence of a monitor for a change, item by item
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from hocal.plot.certificate import CertificateDisplay
 from hocal.plot.coverage import CoverageDisplay
 from hocal.plot.entropy_distribution import EntropyDistributionDisplay
+from hocal.plot.evidence import EvidenceDisplay
 from hocal.plot.label_curve import LabelCurve, LabelCurveDisplay
 from hocal.plot.mixture import MixtureDisplay
 from hocal.plot.prediction_set import PredictionSetDisplay
@@ -29,6 +31,7 @@ __all__ = [
     "CertificateDisplay",
     "CoverageDisplay",
     "EntropyDistributionDisplay",
+    "EvidenceDisplay",
     "LabelCurve",
     "LabelCurveDisplay",
     "MixtureDisplay",
