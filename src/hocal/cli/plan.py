@@ -94,14 +94,14 @@ def plan(
         raise InputError("--width", rule)
     if labels is not None and (budget is None or model is None):
         raise InputError("--labels", "must come with --budget and --model")
-    known = None if model is None else load_model(model)
+    known = None
+    if model is not None:
+        known = load_model(model, item=item, probability_columns=None, cell=None)
     calibrator = None if known is None else known.calibrator
     start = None
     if labels is not None and known is not None:
         choices = _label_choices(labels, label, count_columns, tool, names)
-        start = _totals(
-            labels, known.called(item=item, probability_columns=None, cell=None), choices
-        )
+        start = _totals(labels, known, choices)
     with working("Planning"):
         if budget is not None:
             settings = {
