@@ -653,3 +653,68 @@ def test_a_large_panel_is_computed_in_pieces() -> None:
     found = decompose(mixtures, panel_size=10_000).aleatoric
 
     np.testing.assert_allclose(found, np.log(2) - 0.5e-4, atol=1e-7)
+
+
+# The loss of a random draw
+
+
+@pytest.mark.parametrize("entropy", ["shannon", "brier", "spherical"])
+def test_the_loss_of_a_draw_is_the_mean_over_pairs_of_atoms(entropy: str) -> None:
+    """L(p*||p) over all pairs of a true and a predicted atom, in a plain loop."""
+    generator = np.random.default_rng(5)
+    points = generator.dirichlet(np.ones(3), size=(2, 2, 4))  # predicted or true, item, atom
+    predicted, truth = (Mixtures.from_ensemble(each) for each in points)
+    measure = {"shannon": Shannon(), "brier": Brier(), "spherical": Spherical()}[entropy]
+
+    found = decompose_loss(predicted, truth, entropy, of="draw")
+
+    for item in range(2):
+        pairs = [measure.loss(true, drawn) for true in points[1, item] for drawn in points[0, item]]
+        assert found.total[item] == pytest.approx(np.mean(pairs))
+    np.testing.assert_allclose(
+        found.total, found.aleatoric + found.grouping + found.calibration, atol=1e-12
+    )
+
+
+def test_a_calibrated_draw_loses_the_total_predictive_uncertainty() -> None:
+    mixtures = Mixtures.from_ensemble(np.random.default_rng(6).dirichlet(np.ones(3), size=(5, 7)))
+
+    found = decompose_loss(mixtures, mixtures, of="draw")
+
+    np.testing.assert_allclose(found.total, decompose(mixtures, kind="total").predictive)
+
+
+def test_a_draw_costs_the_variance_of_the_mixture_in_brier_score() -> None:
+    """E||m* - p||^2 = ||m* - m||^2 + E||p - m||^2, right mean or not."""
+    generator = np.random.default_rng(7)
+    predicted, truth = (
+        Mixtures.from_ensemble(generator.dirichlet(np.ones(3), size=(4, 6))) for _ in range(2)
+    )
+
+    draw, mean = (
+        decompose_loss(predicted, truth, "brier", of=of).total  # type: ignore[arg-type]
+        for of in ("draw", "mean")
+    )
+
+    np.testing.assert_allclose(draw - mean, decompose(predicted, "brier").epistemic)
+
+
+def test_simulated_draws_lose_what_is_computed() -> None:
+    """Two coins that are predicted wrongly: 200,000 draws, each labelled once."""
+    generator = np.random.default_rng(8)
+    predicted = Mixtures([[0.9, 0.1], [0.4, 0.6]], [0.3, 0.7], [0, 2], [0])
+    truth = Mixtures([[0.7, 0.3], [0.2, 0.8]], [0.6, 0.4], [0, 2], [0])
+    drawn = predicted.points[(generator.random(200_000) > 0.3).astype(int)]
+    true = truth.points[(generator.random(200_000) > 0.6).astype(int)]
+    labels = (generator.random(200_000) > true[:, 0]).astype(int)
+
+    losses = -np.log(drawn[np.arange(200_000), labels])
+
+    found = decompose_loss(predicted, truth, of="draw").total[0]
+    assert losses.mean() == pytest.approx(found, abs=4 * losses.std() / np.sqrt(200_000))
+
+
+def test_a_draw_that_excludes_what_happens_loses_without_bound() -> None:
+    predicted, truth = Mixtures.from_vertices([[0.5, 0.5]]), Mixtures.from_points([[0.5, 0.5]])
+
+    assert decompose_loss(predicted, truth, of="draw").total[0] == np.inf

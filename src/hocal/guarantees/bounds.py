@@ -27,6 +27,7 @@ from hocal._base.validation import (
     check_weights,
 )
 from hocal.guarantees.bernstein import bernstein_estimator
+from hocal.guarantees.dyadic import dyadic_expectation
 from hocal.uncertainty.entropy import Brier, Entropy, get_entropy, least_concave_majorant
 from hocal.uncertainty.snapshots import n_snapshots
 
@@ -223,7 +224,8 @@ def epsilon_bound(
     """Bound W1(true snapshots, empirical snapshots) with probability at least 1 - delta.
 
     paper: sqrt(2 (m ln 2 + ln 1/delta) / N), m = |Y^(k)|. Two classes: sqrt(2 ln(2/delta) / N)
-    (Dvoretzky-Kiefer-Wolfowitz). Any: (sqrt(m - 1) + sqrt(2 ln 1/delta)) / sqrt N (McDiarmid).
+    (Dvoretzky-Kiefer-Wolfowitz). Any: (sqrt(m - 1) + sqrt(2 ln 1/delta)) / sqrt N (McDiarmid), or
+    its first part scale by scale (`hocal.guarantees.dyadic`), which does not grow with k.
 
     Parameters
     ----------
@@ -252,7 +254,17 @@ def epsilon_bound(
     n_items = check_integer(n_items, "n_items", minimum=1)
     name, scale = _deviation_scale(delta, k, n_classes, method)
     value = scale / math.sqrt(n_items)
+    if method == "tightest" and n_classes > 2:
+        by_scale = _dyadic_bound(n_items, delta, k, n_classes)
+        if by_scale < value:
+            name, value = "dyadic", by_scale
     return Bound(value, value >= LARGEST_DISTANCE, name)
+
+
+def _dyadic_bound(n_items: int, delta: float, k: int, n_classes: int) -> float:
+    """Bound W1 scale by scale; one item changes it by 2/n at most (McDiarmid)."""
+    expected = dyadic_expectation(n_items, k, n_classes)
+    return expected + math.sqrt(2 * math.log(1 / delta) / n_items)
 
 
 def sample_size(
@@ -288,7 +300,17 @@ def sample_size(
     """
     epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
     _, scale = _deviation_scale(delta, k, n_classes, method)
-    return math.ceil((scale / epsilon) ** 2)
+    enough = math.ceil((scale / epsilon) ** 2)
+    if method == "paper" or n_classes == 2:
+        return enough
+    too_few = 0  # the bound falls with the number of items, so halving finds the least
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if epsilon_bound(middle, delta, k, n_classes).value <= epsilon:
+            enough = middle
+        else:
+            too_few = middle
+    return enough
 
 
 def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:

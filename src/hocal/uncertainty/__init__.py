@@ -18,6 +18,7 @@ from hocal.uncertainty.entropy import (
     ZeroOne,
     get_entropy,
 )
+from hocal.uncertainty.equivalence import Exponential, RevealingEntropy, revealing_entropy
 from hocal.uncertainty.label_sets import LabelSets
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.moment_tensors import (
@@ -57,12 +58,14 @@ __all__ = [
     "Custom",
     "Decomposition",
     "Entropy",
+    "Exponential",
     "LabelSets",
     "LossDecomposition",
     "Mixtures",
     "Ordinal",
     "PredictionSets",
     "Realisation",
+    "RevealingEntropy",
     "Shannon",
     "Spherical",
     "SubSnapshots",
@@ -87,6 +90,7 @@ __all__ = [
     "pair_disagreement",
     "predict_set",
     "rank_snapshots",
+    "revealing_entropy",
     "snapshot_weights",
     "sub_snapshots",
     "thin_distribution",
