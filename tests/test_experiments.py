@@ -45,7 +45,15 @@ def assert_same(found: Any, kept: Any, tolerance: float = 5e-4, where: str = "")
         assert found == pytest.approx(expected, abs=tolerance), where
 
 
-@pytest.mark.parametrize("document", ["experiments/README.md", "README.md", "docs/two-labels.md"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        "experiments/README.md",
+        "README.md",
+        "docs/two-labels.md",
+        "docs/guides/prediction-sets.md",
+    ],
+)
 def test_documents_hold_the_stored_results(load: Load, document: str) -> None:
     tables = load("tables")
     path = EXPERIMENTS.parent / document

@@ -93,7 +93,7 @@ def test_items_that_only_one_model_predicted_are_left_out_on_request(
     dropped = run(*command, "--loss", "brier", "--unpredicted", "drop", "--json")
 
     assert refused.code == 2
-    assert "must have a row for each labelled item" in refused.err
+    assert refused.err.startswith("hocal: SECOND must have a row for each labelled item")
     assert dropped.json["n_items"] == 100
 
 
@@ -104,3 +104,23 @@ def test_a_stream_of_log_losses_asks_for_a_floor(run: Run, study: Study, timid: 
 
     assert outcome.code == 2
     assert outcome.err.startswith("hocal: `--floor` must be given for the log loss of a stream")
+
+
+def test_a_zero_is_refused_by_the_name_of_its_item(run: Run, study: Study, tmp_path: Path) -> None:
+    p = study.probabilities.copy()
+    p[17] = [1, 0, 0]
+    table = pa.table({"item": np.arange(N_ITEMS)} | dict(zip(CLASSES, p.T, strict=True)))
+    parquet.write_table(table, tmp_path / "sure.parquet")
+
+    outcome = run(
+        "compare",
+        study / "predictions.parquet",
+        str(tmp_path / "sure.parquet"),
+        study / "labels.parquet",
+        *LABELS,
+    )
+
+    assert outcome.code == 2
+    assert outcome.err.startswith("hocal: SECOND must be above 0")
+    assert "for item 17" in outcome.err
+    assert "--loss brier" in outcome.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -98,7 +100,7 @@ def compare(
         order, one = tables.read("FIRST", first, None)
         _, other = tables.read("SECOND", second, order)
     one, other = _same_items(one, other, unpredicted)
-    with working("Comparing"):
+    with working("Comparing"), _placed(one):
         found = hocal.compare(
             one.probabilities,
             other.probabilities,
@@ -142,11 +144,33 @@ class _Tables(NamedTuple):
         labels, matched = self.choices.open(
             self.open_file, self.labels, predictions, item=self.item
         )
-        with predictions.explained():
+        with _called(role), predictions.explained():
             items = read_items(
                 labels, matched, self.choices, item=self.item, classes=order, cell=None
             )
         return order, items
+
+
+@contextmanager
+def _called(role: str) -> Iterator[None]:
+    """Let an error about a table of predictions say which of the two it is."""
+    try:
+        yield
+    except FileError as error:
+        if error.argument != "PROBABILITIES":
+            raise
+        raise error.replace(argument=role) from error
+
+
+@contextmanager
+def _placed(items: MatchedItems) -> Iterator[None]:
+    """Let an error about a row of the arrays name the item."""
+    try:
+        yield
+    except InputError as error:
+        if error.row is None:
+            raise
+        raise error.replace(where=items.place(error.row)) from error
 
 
 def _in_order(role: str, predictions: Probabilities, wanted: list[str]) -> Probabilities:
