@@ -11,9 +11,10 @@ import numpy as np
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer, label_totals
-from hocal.calibration.evaluation import aleatoric_error
+from hocal.calibration.evaluation import CalibrationError, aleatoric_error
 from hocal.report.schema import Calibration, CertificatePart, Check, CheckFinding, Trust
 from hocal.report.study import Study, number
+from hocal.uncertainty.moments import pair_shares
 
 __all__ = ["Measurement", "measure", "trust"]
 
@@ -58,7 +59,26 @@ def measure(study: Study, k: int | None, generator: np.random.Generator) -> Meas
     )
     observed, n_pairs = _disagreement(held_out, len(study.facts.n_items))
     predicted = _predicted_disagreement(study, held_out)
-    overall: Calibration = {
+    pairs = (_average(predicted, n_pairs), _average(observed, n_pairs))
+    return Measurement(
+        _overall(study, held_out, found, pairs),
+        found.per_cell,
+        found.noise_floor_per_cell,
+        found.p_value_per_cell,
+        observed,
+        predicted,
+    )
+
+
+def _overall(
+    study: Study,
+    held_out: _HeldOut,
+    found: CalibrationError,
+    pairs: tuple[float | None, float | None],
+) -> Calibration:
+    """Return the numbers of all cells together; `pairs` differ as predicted and as observed."""
+    predicted, observed = pairs
+    return {
         "n_items": len(held_out.rows),
         "n_available": held_out.n_available,
         "k": held_out.k,
@@ -67,19 +87,11 @@ def measure(study: Study, k: int | None, generator: np.random.Generator) -> Meas
         "noise_floor": number(found.noise_floor),
         "excess": number(found.debiased),
         "p_value": number(found.p_value),
-        "predicted_disagreement": _average(predicted, n_pairs),
-        "observed_disagreement": _average(observed, n_pairs),
+        "predicted_disagreement": predicted,
+        "observed_disagreement": observed,
         "aleatoric_error": _aleatoric_error(study, held_out),
         "median_labels": float(np.median(held_out.counts.sum(axis=1))),
     }
-    return Measurement(
-        overall,
-        found.per_cell,
-        found.noise_floor_per_cell,
-        found.p_value_per_cell,
-        observed,
-        predicted,
-    )
 
 
 def _choose(study: Study, k: int | None, generator: np.random.Generator) -> _HeldOut | None:
@@ -157,12 +169,9 @@ def _snapshot_size(study: Study, k: int | None, most: int) -> int:
 
 def _disagreement(held_out: _HeldOut, n_cells: int) -> tuple[Array, IntArray]:
     """Return how often two labels of an item differ in each cell, and its items with two labels."""
-    totals = held_out.counts.sum(axis=1)
-    twice = totals >= 2
-    counts = held_out.counts[twice]
+    twice = held_out.counts.sum(axis=1) >= 2
     cells = held_out.cells[twice]
-    n_pairs = totals[twice] * (totals[twice] - 1)
-    differ = 1 - (counts * (counts - 1)).sum(axis=1) / n_pairs  # unbiased
+    differ = pair_shares(held_out.counts[twice])
     n_items = np.bincount(cells, minlength=n_cells)
     with np.errstate(invalid="ignore"):  # a cell without items is 0 / 0
         return np.bincount(cells, differ, minlength=n_cells) / n_items, n_items

@@ -305,16 +305,19 @@ def about_drift(drift: Drift, alpha: float) -> Finding:
     )
 
 
+def _about_panel(panel_size: int | None) -> tuple[str, str]:
+    """Say that everybody judged everything, and what to do about it; nothing where they did not."""
+    if panel_size is None:
+        return "", ""
+    return (
+        f" The same {panel_size} annotators judged every item.",
+        f"If these annotators, not people like them, are the truth, pass panel_size={panel_size}.",
+    )
+
+
 def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -> Finding:
     """Say what annotators shared by items do to intervals, and whether they are a fixed panel."""
-    panel = ""
-    action = ""
-    if panel_size is not None:
-        panel = f" The same {panel_size} annotators judged every item."
-        action = (
-            "If these annotators, not people like them, are the truth, "
-            f"pass panel_size={panel_size}."
-        )
+    panel, action = _about_panel(panel_size)
     if math.isnan(sharing.design_effect):
         message = (
             "What shared annotators do to intervals cannot be told: that takes several items "

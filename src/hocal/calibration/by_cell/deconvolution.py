@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse, special
 
-from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 from hocal._base.validation import check_cells, check_counts, check_whole
 from hocal.calibration.by_cell.pool import (
     N_LEADING,
@@ -40,6 +40,7 @@ from hocal.calibration.by_cell.pool import (
 )
 from hocal.calibration.by_cell.tilts import (
     Design,
+    SharedEffects,
     TiltedCells,
     fit_effects,
     make_design,
@@ -164,15 +165,10 @@ def deconvolve(
         atoms, groups, snapshots, table[has_items], shared.design.select(has_items)
     )
     fit = fit_effects(tilted, shared.kind)
-    n_shared = len(shared.kind)
-    theta = shared.design.sum_effects(fit.effects[:n_shared])
-    theta[has_items] += fit.effects[n_shared:]
-    weights = tilted.tilt(theta)
-    weights[has_items] = _follow_labels(tilted, weights[has_items])
-    weights = _match_pool(weights, groups, n_items)
+    tilts = _tilt_all(tilted, shared, fit.effects, has_items)
     within_group = pool.weights / groups.weights[groups.member]
+    weights = _match_pool(tilts, groups, n_items)[:, groups.member] * within_group
     placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
-    weights = weights[:, groups.member] * within_group
     return Deconvolution(
         placed.points,
         weights[:, placed.atom] * placed.share,
@@ -182,6 +178,16 @@ def deconvolve(
         pool.n_iterations + fit.n_rounds,
         _sources(n_items, group, level),
     )
+
+
+def _tilt_all(tilted: TiltedCells, shared: SharedEffects, effects: Array, has_items: Mask) -> Array:
+    """Return the weights of the groups in every cell; one without items has shared effects only."""
+    n_shared = len(shared.kind)
+    theta = shared.design.sum_effects(effects[:n_shared])
+    theta[has_items] += effects[n_shared:]
+    weights = tilted.tilt(theta)
+    weights[has_items] = _follow_labels(tilted, weights[has_items])
+    return weights
 
 
 def _sources(n_items: Array, group: Index, level: Index) -> NDArray[np.str_]:
