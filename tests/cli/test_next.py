@@ -174,3 +174,13 @@ def test_an_item_column_is_needed_without_a_model(run: Run, study: Study, tmp_pa
     outcome = run("next", study / "labels.parquet", *output, "--label", "label", "--budget", "9")
 
     assert "`--item` must be given, or --model, which knows it." in outcome.err
+
+
+def test_one_label_per_item_is_said_to_be_too_few(run: Run, tmp_path: Path) -> None:
+    rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(30)]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,label", *rows]), "utf-8")
+    files = [str(tmp_path / "labels.csv"), "-o", str(tmp_path / "buy.csv")]
+    outcome = run("next", *files, *COLUMNS, "--budget", "9")
+
+    assert outcome.code == 0
+    assert outcome.err.startswith("hocal: No item has two labels")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hocal._base.errors import InputError
+from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
 from hocal.cli.exports import ITEM
 from hocal.cli.files import table_kind
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
-from hocal.cli.messages import ProgressBar, working
+from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json, print_table
@@ -166,7 +167,11 @@ def _choose_alone(found: _Labelled, budget: int, objective: str, limit: int | No
     import hocal
     from hocal.calibration import label_prior
 
-    prior = label_prior(found.counts)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", OneLabelWarning)
+        prior = label_prior(found.counts)
+    for warning in said:
+        note(str(warning.message))
     return hocal.next_labels(prior, found.counts, budget=budget, objective=objective, limit=limit)
 
 
