@@ -362,7 +362,7 @@ def test_the_best_accuracy_is_between_the_agreement_of_pairs_and_what_it_allows(
     """Two labels of a coin with 80% heads agree with 68%; the larger share of them is 84%."""
     counts = np.random.default_rng(0).multinomial(2, [0.8, 0.2], size=200_000)
 
-    found = hocal.headroom(np.full((200_000, 2), [0.6, 0.4]), counts, loss="accuracy")
+    found = hocal.headroom(np.full((200_000, 2), [0.4, 0.6]), counts, loss="accuracy")
 
     assert found.best_accuracy.lower == pytest.approx(0.68, abs=0.01)
     assert found.best_accuracy.upper == pytest.approx(0.8, abs=0.01)  # all items are alike
@@ -386,3 +386,46 @@ def test_the_sentences_end_with_how_often_people_agree() -> None:
     assert "A new person agrees with it about 93.3% of items, with no model about more" in str(
         found
     )
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_guesses_from_the_other_labels_are_a_loop_over_labels(k: int) -> None:
+    """Each label of each item against the commonest of the others, ties to the likelier class."""
+    generator = np.random.default_rng(k)
+    model = generator.dirichlet(np.ones(3), 40)
+    counts = generator.multinomial(k, [0.5, 0.3, 0.2], size=40)
+
+    found = ModelLosses.of(model, "model", Judged.of(counts), "accuracy", None).entropy_bounds(40)
+
+    for item in range(40):
+        missed = []
+        for label in np.repeat(np.arange(3), counts[item]):
+            others = counts[item] - np.eye(3)[label]
+            tied = np.flatnonzero(others == others.max())
+            missed.append(tied[model[item, tied].argmax()] != label)
+        assert found.above.values[item] == pytest.approx(np.mean(missed))
+
+
+def test_statistics_of_accuracy_enclose_it_whatever_the_label_distribution() -> None:
+    """Exact expectations over all snapshots of k labels, for many p."""
+    generator = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        snapshots = np.array([s for s in itertools.product(range(k + 1), repeat=3) if sum(s) == k])
+        for p in generator.dirichlet([0.7] * 3, 50):
+            orders = [math.prod(map(math.factorial, s)) for s in snapshots.tolist()]
+            chances = math.factorial(k) / np.array(orders) * (p**snapshots).prod(axis=1)
+            model = np.tile(generator.dirichlet(np.ones(3)), (len(snapshots), 1))
+            losses = ModelLosses.of(model, "model", Judged.of(snapshots), "accuracy", None)
+            below, above = (each.values @ chances for each in losses.entropy_bounds(len(snapshots)))
+            assert below <= 1 - p.max() + 1e-12
+            assert above >= 1 - p.max() - 1e-12
+
+
+def test_no_model_is_worse_than_the_best_possible_one() -> None:
+    """Two labels agree with 68% only, but people agree with a model that says heads with 80%."""
+    counts = np.random.default_rng(0).multinomial(2, [0.8, 0.2], size=50_000)
+
+    found = hocal.headroom(np.full((50_000, 2), [0.6, 0.4]), counts, loss="accuracy")
+
+    assert found.best_accuracy.lower > 0.79
+    assert found.remaining.upper < 0.02

@@ -24,8 +24,8 @@ from hocal.decisions.irreducible import (
     entropy_bounds,
     entropy_estimates,
     irreducible_limits,
-    largest_agreement,
     largest_entropy,
+    least_error,
 )
 from hocal.decisions.losses import (
     LOSS_NAMES,
@@ -191,7 +191,8 @@ def headroom(
     others, estimates from all. The irreducible part is estimated by the share of pairs of labels
     that disagree (Brier, unbiased) or by deconvolution (the others), kept inside its limits. That
     of the error rate, 1 - E max p, is between the share of labels outside an item's commonest
-    class, or what the agreement of pairs allows, and the share of pairs that disagree.
+    class, or what the agreement of pairs allows, and how often a label is not what the item's other
+    labels say, or the model.
 
     Examples
     --------
@@ -281,7 +282,7 @@ class ModelLosses:
 
     def irreducible_limits(self, rows: Mask, bounds: EntropyBounds, delta: float) -> Limits:
         """Return limits of the entropy of some items' label distributions."""
-        return irreducible_limits(self.judged, self.loss, rows, bounds, delta)
+        return irreducible_limits(self.losses, self.judged, self.loss, rows, bounds, delta)
 
     def remaining_limits(self, rows: Mask, bounds: EntropyBounds, delta: float) -> Limits:
         """Return limits of the loss of some items less the entropy of their label distributions."""
@@ -299,13 +300,12 @@ class ModelLosses:
     ) -> float:
         """Return the smaller of two upper limits: item by item, or by how often pairs agree."""
         by_item = (self.losses - bounds.below).at_most(delta / 2, rows, advises)
-        agree = 1 - bounds.above.at_least(delta / 4, rows, advises)
-        least = 1 - largest_agreement(agree, self.predictions.shape[1])
+        least = least_error(self.judged, delta / 4, rows, advises)
         return min(by_item, self.losses.at_most(delta / 4, rows, advises) - least)
 
     def entropy_bounds(self, n_items: int) -> EntropyBounds:
         """Return statistics on either side of the entropy, for groups of about n_items items."""
-        return entropy_bounds(self.judged, self.loss, n_items)
+        return entropy_bounds(self.predictions, self.judged, self.loss, n_items)
 
     def with_loss(self, loss: str) -> ModelLosses:
         """Return the same model's losses of another kind."""

@@ -35,8 +35,10 @@ __all__ = [
     "irreducible_limits",
     "largest_agreement",
     "largest_entropy",
+    "least_error",
 ]
 
+TIE = 0.5  # of a label, that the prediction counts for: it decides between equal numbers only
 STREAM_ITEMS = 1000  # for which statistics are chosen where the number of items is not known yet
 
 
@@ -54,7 +56,7 @@ def largest_entropy(loss: str, n_classes: int) -> float:
     return Brier().maximum(n_classes)  # 1 - 1/l, as of the error rate
 
 
-def entropy_bounds(judged: Judged, loss: str, n_items: int) -> EntropyBounds:
+def entropy_bounds(predictions: Array, judged: Judged, loss: str, n_items: int) -> EntropyBounds:
     """Return statistics on either side of the entropy, for groups of about n_items items."""
     several = judged.several
     if not several.any():
@@ -64,24 +66,31 @@ def entropy_bounds(judged: Judged, loss: str, n_items: int) -> EntropyBounds:
         unbiased = disagreement(judged)
         return EntropyBounds(unbiased, unbiased)
     if loss == "accuracy":
-        # E max shares >= max E shares = max p; and max p >= ||p||^2
-        return EntropyBounds(_minority(judged), disagreement(judged))
+        return EntropyBounds(_minority(judged), _missed_by_others(predictions, judged))
     advice = _advice(judged, STREAM_ITEMS if judged.anytime else n_items)
     return EntropyBounds(_one_sided(judged, advice, "lower"), _one_sided(judged, advice, "upper"))
 
 
 def irreducible_limits(
-    judged: Judged, loss: str, rows: Mask, bounds: EntropyBounds, delta: float
+    losses: BoundedMean, judged: Judged, loss: str, rows: Mask, bounds: EntropyBounds, delta: float
 ) -> Limits:
     """Return limits of the entropy of some items' label distributions."""
     several = judged.several
     chosen = (rows & several, judged.advises & several)
-    upper = bounds.above.at_most(delta / 2, *chosen)
     if loss != "accuracy":
-        return Limits(bounds.below.at_least(delta / 2, *chosen), upper)
-    agree = 1 - bounds.above.at_least(delta / 4, *chosen)
-    by_pairs = 1 - largest_agreement(agree, judged.counts.shape[1])
-    return Limits(max(bounds.below.at_least(delta / 4, *chosen), by_pairs), upper)
+        lower = bounds.below.at_least(delta / 2, *chosen)
+        return Limits(lower, bounds.above.at_most(delta / 2, *chosen))
+    by_pairs = least_error(judged, delta / 4, *chosen)
+    lower = max(bounds.below.at_least(delta / 4, *chosen), by_pairs)
+    # Nor can the best model be worse than this one.
+    upper = min(each.at_most(delta / 4, *chosen) for each in (bounds.above, losses))
+    return Limits(lower, upper)
+
+
+def least_error(judged: Judged, delta: float, rows: Mask, advises: Mask) -> float:
+    """Return what the error rate of every model exceeds but for a chance of delta, by pairs."""
+    agree = 1 - disagreement(judged).at_least(delta, rows, advises)
+    return 1 - largest_agreement(agree, judged.counts.shape[1])
 
 
 def largest_agreement(agree: float, n_classes: int) -> float:
@@ -138,8 +147,27 @@ def disagreement(judged: Judged) -> BoundedMean:
     return BoundedMean(values, 0.0, most)
 
 
+def _missed_by_others(predictions: Array, judged: Judged) -> BoundedMean:
+    """Return how often a label is not what the item's other labels say, at least 1 - max p.
+
+    The commonest class of the others, ties going to what the model finds likelier, is a guess that
+    does not know the label, so the label is that class with probability max p at most. A label can
+    only be guessed if it is of the commonest class and the others alone make it so.
+    """
+    keyed = judged.counts + TIE * predictions
+    top = keyed.argmax(axis=1)
+    rows = np.arange(len(top))
+    first = keyed[rows, top]
+    second = np.partition(keyed, -2, axis=1)[:, -2]
+    guessed = np.where(first - 1 > second, judged.shares[rows, top], 0.0)
+    return BoundedMean(np.where(judged.several, 1 - guessed, np.nan), 0.0, 1.0, judged.anytime)
+
+
 def _minority(judged: Judged) -> BoundedMean:
-    """Return the share of an item's labels outside its commonest class, at most 1 - max p."""
+    """Return the share of an item's labels outside its commonest class, at most 1 - max p.
+
+    The largest share is on average at least the largest probability (Jensen).
+    """
     values = np.where(judged.several, 1 - judged.shares.max(axis=1), np.nan)
     return BoundedMean(values, 0.0, 1 - 1 / judged.counts.shape[1], judged.anytime)
 
