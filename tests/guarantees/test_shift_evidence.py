@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hocal.guarantees.shift_evidence import STAKES, Means, Wealth, learn_means, uninvested
+from hocal.guarantees.shift_evidence import (
+    SHARES,
+    STAKES,
+    Means,
+    Wealth,
+    learn_means,
+    uninvested,
+)
 
 Array = NDArray[np.float64]
 
@@ -30,12 +37,14 @@ def slow_evidence(means: Means, values: Array, sign: int) -> float:
     t = len(values)
     shares = [float(uninvested(np.array(s - 1)) - uninvested(np.array(s))) for s in range(1, t + 1)]
     idle = float(uninvested(np.array(t)))
+    largest = 1 + means.candidates[0, side, -1]
+    bets = [(stake / largest, weight) for stake, weight in zip(STAKES, SHARES, strict=True)]
     capitals = []
     for m in means.candidates[0, side]:
         total = idle
-        for stake, start in itertools.product(STAKES, range(t)):
+        for (stake, weight), start in itertools.product(bets, range(t)):
             product = math.prod(1 + stake * (sign * x - m) for x in values[start:])
-            total += shares[start] * product / len(STAKES)
+            total += shares[start] * product * weight
         capitals.append(total)
     doubts = [0.0, *np.exp(means.log_doubt[0, side])]
     products = [(1 + d) / 2 * c for d, c in zip(doubts, [*capitals, idle], strict=True)]

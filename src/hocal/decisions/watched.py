@@ -13,6 +13,8 @@ __all__ = ["KINDS", "Watched", "WatchedRow"]
 
 KINDS = ("disagreement", "mean")
 DIRECTIONS = ("higher", "lower")
+# Of the weights: a change is seldom confined to a cell, and cells have few items to show it.
+ALL_SHARE = 0.7
 ALL_ITEMS = "all items"
 TOP_CLASS = "top class"
 
@@ -59,16 +61,17 @@ class Watched(NamedTuple):
     def log_weights(self, n_values: IntArray) -> Array:
         """Return the logarithms of the weights of rows in the evidence of their kind.
 
-        Half for all items, half for cells by their calibration items. Of the half of all items in
-        the evidence about the mean, half is for the top class and half for classes in equal parts.
+        Most is for all items, the rest for cells by their calibration items. Of what all items get
+        in the evidence about the mean, half is for the top class and half for classes in equal
+        parts.
         """
         weights = np.empty(self.n_rows)
-        weights[0] = 0.5
-        weights[1] = 0.25
-        weights[2 : self.n_whole] = 0.25 / self.n_classes
+        weights[0] = ALL_SHARE
+        weights[1] = ALL_SHARE / 2
+        weights[2 : self.n_whole] = ALL_SHARE / 2 / self.n_classes
         for start in (self.n_whole, self.n_whole + 1):
             own = n_values[start::2]
-            weights[start::2] = 0.5 * own / max(own.sum(), 1)
+            weights[start::2] = (1 - ALL_SHARE) * own / max(own.sum(), 1)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weights))
 

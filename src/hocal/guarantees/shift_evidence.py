@@ -17,12 +17,13 @@ import numpy as np
 
 from hocal._base.typing import Array, Index, IntArray
 
-__all__ = ["N_MEANS", "STAKES", "Means", "Wealth", "learn_means", "uninvested"]
+__all__ = ["N_MEANS", "SHARES", "STAKES", "Means", "Wealth", "learn_means", "uninvested"]
 
-# Of the new values' bets. Their values lie in [-1, 1] and candidate means within LARGEST of 0, so
-# that no bet loses everything; neighbours differ by a factor of 2.5, which costs little.
-STAKES = np.array([0.05, 0.125, 0.32, 0.8])
-LARGEST = 0.2
+# Of the new values' bets, in units of the largest that cannot lose everything; neighbours differ by
+# a factor of three, which costs little. Most changes that matter ask for the larger two.
+STAKES = np.array([0.1, 0.3, 0.97])
+SHARES = np.array([0.2, 0.4, 0.4])  # of the capital with each stake
+LARGEST = 0.5  # candidate mean; beyond it values in [-1, 1] leave little room for bets
 # Candidate means, in standard errors above that of the calibration values: from 0, below which
 # nothing is smaller, to where the calibration values themselves refute a candidate.
 OFFSETS = np.array([0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8])
@@ -31,10 +32,11 @@ N_MEANS = len(OFFSETS)
 DEVIATIONS = np.array([0.1, 0.2, 0.4])
 FACTOR = np.sqrt(2 * np.log(20))  # of the best stake against a chance of 1 in 20
 BLOCK = 4_096  # calibration values at once, some 2 MB
-# New values at once. A factor lies between 1 - .8 * 1.2 and 1 + .8 * 1.2, so that the logarithms of
-# products of so many lie within 500 of each other, and their exponentials within the range of
+# New values at once. A factor lies between 1 - .97 and 1 + .97 * 1.5, so that the logarithms of
+# products of so many lie within 600 of each other, and their exponentials within the range of
 # floats.
 AT_ONCE = 128
+WAIT = 50.0  # items after which half of the capital has begun to bet, roughly
 SIGNS = np.array([1.0, -1.0])  # a rise, and a fall as the rise of the mirrored values
 
 
@@ -111,8 +113,10 @@ class Wealth(NamedTuple):
         self, means: Means, row: int, values: Array, numbers: Index
     ) -> tuple[Wealth, Array]:
         """Bet on at most AT_ONCE values."""
-        doubts = SIGNS[:, None] * values[:, None, None] - means.candidates[row]
-        gains = np.log1p(STAKES * doubts[..., None])  # (n_values, 2, n_means, n_stakes)
+        candidates = means.candidates[row]
+        doubts = SIGNS[:, None] * values[:, None, None] - candidates
+        stakes = STAKES / (1 + candidates[:, -1:, None])  # a value is -1 at the least
+        gains = np.log1p(stakes * doubts[..., None])  # (n_values, 2, n_means, n_stakes)
         invested = self._invest(gains)
         times = self.n_values + np.arange(1, len(values) + 1)
         logs = _least_product(invested, uninvested(times), means.log_doubt[row])
@@ -147,10 +151,10 @@ class Wealth(NamedTuple):
 def uninvested(times: Array | IntArray) -> Array:
     """Return the share of the capital that has not begun to bet after so many values.
 
-    1 / (1 + log(1 + t)): every value may be the first after a change, and late changes cost little
-    more than early ones.
+    1 / (1 + log(1 + t / 50)): every value may be the first after a change, and late changes cost
+    little more than early ones.
     """
-    return np.asarray(1 / (1 + np.log1p(times)))
+    return np.asarray(1 / (1 + np.log1p(np.asarray(times) / WAIT)))
 
 
 def learn_means(values: Array, owners: Index, n_rows: int) -> Means:
@@ -188,13 +192,14 @@ def _candidates(values: Array) -> Array:
 
 def _doubt(values: Array, candidates: Array) -> Array:
     """Return the log-capital of bets that the mean of the values is below each candidate."""
-    stakes = np.minimum(FACTOR / (DEVIATIONS * np.sqrt(len(values))), STAKES[-1])
-    logs = np.zeros((*candidates.shape, len(stakes)))
+    safe = STAKES[-1] / (1 - candidates[:, :1, None])  # a mirrored value is 1 at the most
+    stakes = np.minimum(FACTOR / (DEVIATIONS * np.sqrt(len(values))), safe)
+    logs = np.zeros((*candidates.shape, len(DEVIATIONS)))
     for start in range(0, len(values), BLOCK):
         block = values[start : start + BLOCK, None, None]
         below = candidates - SIGNS[:, None] * block
         logs += np.log1p(stakes * below[..., None]).sum(axis=0)
-    return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(len(stakes)))
+    return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(len(DEVIATIONS)))
 
 
 def _least_product(invested: Array, idle: Array, log_doubt: Array) -> Array:
@@ -204,7 +209,7 @@ def _least_product(invested: Array, idle: Array, log_doubt: Array) -> Array:
     calibration values' at least that of the lower one. Half of the latter is never at stake.
     """
     largest = np.maximum(invested.max(axis=-1), 0.0)
-    betting = np.exp(invested - largest[..., None]).mean(axis=-1)
+    betting = np.exp(invested - largest[..., None]) @ SHARES
     idling = idle[:, None, None] * np.exp(-largest)
     new = largest + np.log(betting + idling)  # (n_values, 2, n_means)
     beyond = np.broadcast_to(np.log(idle)[:, None, None], (*new.shape[:2], 1))
