@@ -250,6 +250,14 @@ def epsilon_bound(
     >>> from hocal.guarantees.bounds import epsilon_bound
     >>> round(epsilon_bound(738, 0.05, 10, 2).value, 3)
     0.1
+
+    Three classes and 200 labels of each item: the paper's bound says nothing.
+
+    >>> epsilon_bound(1000, 0.05, 200, 3, method="paper").vacuous
+    True
+    >>> bound = epsilon_bound(1000, 0.05, 200, 3)
+    >>> bound.method, round(bound.value, 2)
+    ('dyadic', 0.63)
     """
     n_items = check_integer(n_items, "n_items", minimum=1)
     name, scale = _deviation_scale(delta, k, n_classes, method)
