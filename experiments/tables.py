@@ -320,6 +320,21 @@ def ranking() -> str:
     return table(["labels", "images", "labels per image", *methods, "wrong decisions"], rows)
 
 
+def next_labels() -> str:
+    """Return what labels brought, by how they were bought."""
+    rows = []
+    for name, found in stored("next_labels")["studies"].items():
+        for strategy, curve in found.items():
+            row = [name, strategy]
+            for key, places in (("error", 4), ("consensus", 3), ("resolution", 2)):
+                cells = [cell[key]["mean"] for cell in curve.values() if key in cell]
+                row.append(" / ".join(number(cell, places) for cell in cells) or "-")
+            rows.append(row)
+    labels = " / ".join(curve)
+    heads = ("squared error", "majority right", "resolution")
+    return table(["study", "bought", *(f"{head}, {labels} per item" for head in heads)], rows)
+
+
 def set_coverage() -> str:
     """Return coverage and radius of sets that are asked to hold 90%."""
     rows = [
@@ -642,6 +657,7 @@ TABLES: tuple[Maker, ...] = (
     label_efficiency,
     certificate_widths,
     ranking,
+    next_labels,
     set_coverage,
     label_sets,
     epistemic_gain,

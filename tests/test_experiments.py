@@ -218,6 +218,21 @@ def test_labels_are_drawn_without_replacement_and_all_where_there_are_few(load: 
 
 
 @DATA
+def test_what_bought_labels_bring_is_stored(load: Load) -> None:
+    name = "CF (crowd), labels alone"
+    found = load("next_labels").resample(name, 0, ("evenly", "hocal, distribution"))
+
+    assert_same(found, stored("next_labels")["studies"][name], tolerance=2e-3)
+
+
+def test_half_a_label_bought_well_does_more_than_two_bought_evenly() -> None:
+    found = stored("next_labels")["studies"]["CIFAR-10H, resnet18"]
+
+    bought = found["hocal, distribution"]["0.5"]["error"]["mean"]
+    assert bought < found["evenly"]["2"]["error"]["mean"]
+
+
+@DATA
 def test_a_thousand_images_decide_as_many_pairs_of_networks_as_stored(load: Load) -> None:
     found = load("ranking").resample(1000, 1, 0)
 
