@@ -633,6 +633,57 @@ def ensemble_claim() -> str:
     )
 
 
+def agreement_coverage() -> str:
+    """Return how often intervals of kappa hold the truth, and how wide they are."""
+    result = stored("agreement")
+    rows = []
+    for share, sizes in result.items():
+        if share == "resamplings":
+            continue
+        for n_items, found in sizes.items():
+            holds = [f"{found[name]['holds']:.1%}" for name in ("hocal", "bootstrap")]
+            widths = [number(found[name]["width"], 2) for name in ("hocal", "bootstrap")]
+            rows.append([f"{float(share):.0%}", n_items, *holds, *widths])
+    heads = ["ambiguous", "items", "hocal holds", "bootstrap holds", "hocal's width", "bootstrap's"]
+    return table(heads, rows)
+
+
+def careless() -> str:
+    """Return the share of planted careless workers that lists find."""
+    result = stored("careless")
+    methods = list(result["CF_amt"]["random"]["5%"]["found"])
+    meant = {"copies": ("hocal, pairs",)}  # the lists that are made for a kind
+    alone = ("hocal, excess", "hocal, class use")
+    rows = []
+    for name, kinds in result.items():
+        for kind, shares in kinds.items():
+            if kind == "as it was":
+                continue
+            for share, run in shares.items():
+                ours = meant.get(kind, alone)
+                names = [m for m in methods if m in ours or not m.startswith("hocal")]
+                cells = [run["found"].get(m) if m in names else None for m in methods]
+                shown = ["" if cell is None else f"{cell['mean']:.0%}" for cell in cells]
+                rows.append([name, kind, share, *shown, f"{run['told']['mean']:.0%}"])
+    return table(["table", "kind", "careless", *methods, "a finding names"], rows)
+
+
+def careless_aleatoric() -> str:
+    """Return disagreement with careless workers, and without those who were found."""
+    rows = []
+    for name, kinds in stored("careless").items():
+        before = kinds["as it was"]
+        clean = [number(before[part]) for part in ("disagreement", "without dissenters")]
+        for kind in ("random", "one class"):
+            for share, run in kinds[kind].items():
+                parts = ("with careless", "without dissenters", "without careless")
+                cells = [number(run["aleatoric"][part]["mean"]) for part in parts]
+                rows.append([name, kind, share, *clean, *cells])
+    heads = ["as it was", "as it was, without its dissenters", "with careless"]
+    last = ["without dissenters", "without the careless"]
+    return table(["table", "kind", "careless", *heads, *last], rows)
+
+
 Maker = Callable[[], str]
 
 TABLES: tuple[Maker, ...] = (
@@ -663,6 +714,9 @@ TABLES: tuple[Maker, ...] = (
     epistemic_gain,
     budget_split,
     head_convergence,
+    agreement_coverage,
+    careless,
+    careless_aleatoric,
 )
 
 DOCUMENTS: dict[Path, tuple[Maker, ...]] = {

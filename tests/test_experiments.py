@@ -371,3 +371,21 @@ def test_a_head_learns_as_stored(load: Load) -> None:
     found = load("head_convergence").run("MixtureHead", 125, 0)
 
     assert_same(found, stored("head_convergence")["curves"]["MixtureHead"]["125"], tolerance=0.05)
+
+
+# Agreement and careless workers
+
+
+def test_intervals_of_kappa_are_the_stored_ones(load: Load) -> None:
+    found = load("agreement").resample(50, 0.05, 0)
+
+    kept = stored("agreement")["0.05"]["50"]
+    for name, limits in found.items():
+        assert limits == pytest.approx(kept[name]["first"], abs=5e-4)
+
+
+@DATA
+def test_careless_workers_are_found_as_stored(load: Load) -> None:
+    found = load("careless").resample("SP_amt", "one class", 0.1, 0, peers=False)
+
+    assert_same(found, stored("careless")["SP_amt"]["one class"]["10%"])
