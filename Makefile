@@ -7,6 +7,9 @@ TORCH := torch==2.13.0
 BENCH := .bench-venv
 # Continuous integration measures coverage, which takes a third of the time again.
 COVERAGE ?=
+# Hostile calls of make fuzz, and the seed that chooses them.
+CALLS ?= 100000
+SEED ?= 0
 BENCHMARKS := imports wasserstein decomposition deconvolution calibration items annotations
 
 # Those that run on a CPU; the last writes the tables of experiments/README.md.
@@ -14,13 +17,14 @@ EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_erro
 	items item_methods first_order worlds \
 	label_efficiency certificate_widths ranking next_labels set_coverage budget_split head_convergence agreement tables
 
-.PHONY: help demo test simulations check docs oldest bench bench-tiny reproduce clean
+.PHONY: help demo test fuzz simulations check docs oldest bench bench-tiny reproduce clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo       install and run the demonstration"
 	@echo "make test       install everything and run all tests but long simulations"
 	@echo "make simulations failure rates over many simulated worlds, and other tests that take long"
+	@echo "make fuzz       a hundred thousand hostile calls of the public functions; SEED and CALLS choose others"
 	@echo "make check      ruff and mypy"
 	@echo "make docs       build the documentation into site/ and check that its examples run"
 	@echo "make oldest     core tests on the oldest supported versions of what hocal needs"
@@ -50,6 +54,9 @@ demo: $(VENV)/core
 test oldest: export OMP_NUM_THREADS := 1
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(COVERAGE)
+
+fuzz: $(VENV)/dev
+	OMP_NUM_THREADS=1 $(BIN)/python tests/hardening/public_calls.py $(CALLS) $(SEED)
 
 simulations: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow

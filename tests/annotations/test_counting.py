@@ -543,10 +543,10 @@ def test_wrong_items_of_counts_are_refused(columns: dict[str, list[Any]], messag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "Exactly one of `label` and `count_columns`"),
+        ({}, "`label` and `count_columns` must not be given together"),
         (
             {"label": "choice", "count_columns": ["a", "b"]},
-            "Exactly one of `label` and `count_columns`",
+            "`label` and `count_columns` must not be given together",
         ),
         (
             {"count_columns": ["cats", "dogs"], "annotator": "worker"},

@@ -210,3 +210,10 @@ def test_notes_of_another_file_are_refused(tmp_path: Path) -> None:
 def test_notes_other_than_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`notes` must map str to str, got 'k': 3\."):
         hocal.save(fitted(), tmp_path / "model.hocal", notes={"k": 3})  # type: ignore[dict-item]
+
+
+def test_equal_models_have_equal_files(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        hocal.save(fitted(), tmp_path / name, notes={"item": "image", "a": "b"})
+
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()

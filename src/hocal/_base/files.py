@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -18,12 +19,16 @@ def whole_file(path: Path) -> Iterator[Path]:
     It is made at once, so that a folder that cannot be written is known before the work begins.
     After a kill a temporary may stay behind; it is never read, and its name is never used again.
     """
+    if not path.name or path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "A file is wanted, this is a folder", str(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
         # the user knows nothing of the temporary
         raise OSError(error.errno, error.strerror, str(path)) from error
+    except ValueError as error:  # characters that no file name has
+        raise OSError(errno.EINVAL, str(error), repr(str(path))) from error
     try:
         yield temporary
         with open(temporary, "rb+") as file:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+import reprlib
+import sys
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +17,12 @@ from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 
 # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
 SUM_TOLERANCE = 1e-5
+MAX_CLASSES = 1_000_000  # of a formula: what lists them takes 8 MB
+MAX_SNAPSHOT = 1_000_000_000  # labels per item of a formula: floats still tell such from the next
+MAX_LISTED = 1_000_000  # labels per item where numbers of votes are listed: 8 MB
+MAX_NUMBERS = 500_000_000  # of an array that is made from sizes alone: 4 GB
+MAX_RESAMPLES = 10_000  # simulations of a p-value: four digits
+MAX_CELL_NUMBER = 10_000_000  # cells that are counted: 80 MB for a number each
 CACHE_BYTES = 1 << 19  # of a block of work: they stay in the cache of one core
 # rules that a program may want to tell apart, to give advice of its own
 NON_NEGATIVE = "must be non-negative numbers"
@@ -23,6 +31,7 @@ SUM_TO_ONE = "must sum to 1 over the classes"
 _COUNT_LIMIT = 2**62
 # kinds of numpy dtypes that are numbers here: booleans, unsigned and signed integers, floats
 _NUMBER_KINDS = "buif"
+_LONG_TEXT = 200  # characters: what is longer is shown by its ends
 
 
 def check_array(
@@ -112,6 +121,16 @@ def check_weights(weights: ArrayLike, name: str = "weights") -> Array:
     return array
 
 
+def check_mass(weights: ArrayLike, name: str, n_weights: int) -> Array:
+    """Return one non-negative weight for each thing, not all of them zero."""
+    array = check_weights(weights, name)
+    if len(array) != n_weights:
+        raise InputError(name, f"must have {n_weights} entries", value=len(array))
+    if not array.sum() > 0:
+        raise InputError(name, "must not all be zero")
+    return array
+
+
 def check_counts(
     counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1
 ) -> Counts:
@@ -179,8 +198,12 @@ def check_cells(
         rule = f"must hold one number for each of {n_items} items"
         raise InputError(name, rule, value=f"shape {array.shape}")
     whole = check_whole(array, name)
+    if n_cells is None and whole.size and whole.max() >= MAX_CELL_NUMBER:
+        rule = f"must be below {MAX_CELL_NUMBER:,}"
+        _refuse(name, rule, whole, whole >= MAX_CELL_NUMBER)
     if n_cells is not None:
         limit = check_integer(n_cells, "n_cells", minimum=1)
+        _at_most(limit, "n_cells", MAX_CELL_NUMBER)
         if whole.size and whole.max() >= limit:
             _refuse(name, f"must be below {limit}", whole, whole >= limit)
     return whole.astype(np.intp, copy=False)
@@ -194,12 +217,65 @@ def check_integer(
     if not whole or value < minimum or (maximum is not None and value > maximum):
         bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise InputError(name, f"must be an integer {bounds}", value=_named(value), remedy=why)
+    if value >= _COUNT_LIMIT:
+        raise InputError(name, "must be below 2**62", value=_named(value), remedy=why)
     return int(value)
+
+
+def check_n_classes(value: Any) -> int:
+    """Return a number of classes of which an array can be made."""
+    return _at_most(check_integer(value, "n_classes", minimum=2), "n_classes", MAX_CLASSES)
+
+
+def check_snapshot_size(
+    value: Any, name: str = "k", *, minimum: int = 1, listed: bool = False
+) -> int:
+    """Return a number of labels per item; `listed` where every number of votes is."""
+    maximum = MAX_LISTED if listed else MAX_SNAPSHOT
+    return _at_most(check_integer(value, name, minimum=minimum), name, maximum)
+
+
+def check_n_resamples(value: Any) -> int:
+    """Return a number of simulations that a p-value can rest on."""
+    return _at_most(check_integer(value, "n_resamples", minimum=1), "n_resamples", MAX_RESAMPLES)
+
+
+def _at_most(value: int, name: str, maximum: int) -> int:
+    """Return a size that memory has room for."""
+    if value > maximum:
+        raise InputError(name, f"must be at most {maximum:,}", value=f"{value:,}")
+    return value
+
+
+def refuse_large(name: str, n_numbers: float, what: str, remedy: str) -> None:
+    """Refuse what would need more memory than there is, before any of it is taken."""
+    if n_numbers > MAX_NUMBERS:
+        raise InputError(
+            name,
+            f"must need at most {MAX_NUMBERS * 8 / 1e9:g} GB",
+            value=f"{n_numbers * 8 / 1e9:.3g} GB for {what}",
+            remedy=remedy,
+        )
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return `value` after checking that it is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(name, "must be True or False", value=_named(value))
+    return bool(value)
+
+
+def check_kind(value: Any, name: str, *kinds: type, remedy: str = "") -> Any:
+    """Return `value` after checking that it is an object of one of the kinds."""
+    if isinstance(value, kinds):
+        return value
+    wanted = " or ".join(kind.__name__ for kind in kinds)
+    raise InputError(name, f"must be {wanted}", value=type(value).__name__, remedy=remedy)
 
 
 def check_fraction(value: Any, name: str) -> float:
     """Return `value` as a float strictly between 0 and 1."""
-    if not (isinstance(value, (int, float, np.number)) and 0 < value < 1):
+    if not (isinstance(value, (int, float, np.integer, np.floating)) and 0 < value < 1):
         raise InputError(name, "must lie strictly between 0 and 1", value=_named(value))
     return float(value)
 
@@ -214,7 +290,10 @@ def check_number(
     finite: bool = True,
 ) -> float:
     """Return `value` as a float in [minimum, maximum]; `strict` excludes the minimum."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
+    real = (int, float, np.integer, np.floating)
+    number = isinstance(value, real) and not isinstance(value, (bool, np.bool_))
+    if number and isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise InputError(name, "must fit a float", value=_named(value))
     if not number or not minimum <= value <= maximum or (strict and value == minimum):
         lower = f"greater than {minimum:g}" if strict else f"at least {minimum:g}"
         upper = "" if maximum == math.inf else f" and at most {maximum:g}"
@@ -230,6 +309,16 @@ def check_choice(value: Any, name: str, options: Collection[str]) -> str:
         listed = ", ".join(map(repr, options))
         raise InputError(name, f"must be one of {listed}", value=_named(value))
     return value
+
+
+def check_names(names: Any, name: str, n_names: int) -> list[Any]:
+    """Return names after checking that there is one for each thing."""
+    sized = isinstance(names, (Sequence, np.ndarray)) and not isinstance(names, (str, bytes))
+    flat = sized and (not isinstance(names, np.ndarray) or names.ndim == 1)
+    if not flat or len(names) != n_names:
+        found = f"{len(names)}" if flat else type(names).__name__
+        raise InputError(name, f"must be a list of {n_names} names", value=found)
+    return list(names)
 
 
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
@@ -265,6 +354,9 @@ def check_random_state(random_state: Any) -> np.random.Generator:
 
 def _as_numbers(values: Any, name: str) -> NDArray[Any]:
     """Return an array of numbers, refusing ragged lists, objects, strings and dates."""
+    if np.ma.is_masked(values):
+        remedy = "Fill in or drop what is masked."
+        raise InputError(name, "must have no masked entries", remedy=remedy)
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -272,6 +364,9 @@ def _as_numbers(values: Any, name: str) -> NDArray[Any]:
         raise InputError(
             name, "must be an array", value=found, remedy="Pad or fix them."
         ) from error
+    except Exception as error:  # an object of somebody else may raise anything
+        found = f"{type(values).__name__}: {error}"
+        raise InputError(name, "must be an array", value=found) from error
     if array.dtype.kind not in _NUMBER_KINDS:
         raise InputError(
             name,
@@ -322,4 +417,8 @@ def _rounded(value: Any) -> float | int:
 
 def _named(value: Any) -> Any:
     """Return a value for an InputError, which shows text without quotes and leaves out None."""
-    return repr(value) if value is None or isinstance(value, str) else value
+    if isinstance(value, int) and not -_COUNT_LIMIT < value < 10 * _COUNT_LIMIT:
+        return f"an integer of {value.bit_length()} bits"
+    if value is None or isinstance(value, str):
+        return reprlib.repr(value) if len(str(value)) > _LONG_TEXT else repr(value)
+    return value

@@ -124,7 +124,7 @@ def count_labels(
     check_choice(duplicates, "duplicates", ["error", "keep", "drop"])
     check_choice(empty, "empty", ["error", "keep", "drop"])
     if (label is None) == (count_columns is None):
-        raise ValueError("Exactly one of `label` and `count_columns` must be given.")
+        raise InputError("label and count_columns", "must not be given together, nor left out both")
     if label is None and (annotator, classes) != (None, None):
         raise InputError(
             "annotator and classes",
@@ -203,6 +203,8 @@ def _count(judgements: Judgements) -> tuple[tuple[Any, ...], _Entries]:
 
 def _class_columns(columns: Sequence[str] | Mapping[Any, str]) -> dict[Any, str]:
     """Return the column of each class."""
+    if isinstance(columns, np.ndarray):
+        columns = columns.tolist()
     named = (
         dict(columns) if isinstance(columns, Mapping) else {column: column for column in columns}
     )

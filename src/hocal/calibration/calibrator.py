@@ -16,7 +16,7 @@ from hocal._base.errors import InputError, OneLabelWarning
 from hocal._base.fingerprints import balanced_folds
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Counts, Index
-from hocal._base.validation import check_choice, check_fraction
+from hocal._base.validation import check_choice, check_fraction, check_kind
 from hocal.calibration.by_cell.class_order import in_class_order
 from hocal.calibration.by_cell.fitting import (
     cell_levels,
@@ -270,6 +270,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         For the methods "cells" and "empirical", which need no items.
         """
         self._check_parameters()
+        check_kind(statistics, "statistics", CellStatistics)
         self._warn_without_items()
         self.partition_ = _partition_for(statistics, as_partition(self.partition))
         self._fit_cells(statistics)
@@ -480,6 +481,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             One set per item. Sets of labels and certified balls need ``method="items"``.
         """
         labels = check_choice(kind, "kind", KINDS) == "labels"
+        check_kind(shape, "shape", str)
         if not labels and shape != "certified":
             mixtures = self.predict_mixture(
                 probabilities, features=features, counts=counts, cells=cells

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks
 from hocal._base.typing import Array
-from hocal._base.validation import check_counts, check_integer, check_same_length
+from hocal._base.validation import check_counts, check_integer, check_mass, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator, fitted_html
 from hocal.calibration.cross_fitting import (
     Fold,
@@ -270,7 +270,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         check_same_length(predicted, counts, ("X", "counts"))
         rows, codes, weights = expand(counts)
         if sample_weight is not None:
-            weights = weights * np.asarray(sample_weight, dtype=np.float64)[rows]
+            weights = weights * check_mass(sample_weight, "sample_weight", len(predicted))[rows]
         return float(np.average(predicted[rows] == codes, weights=weights))
 
     @property

@@ -49,7 +49,10 @@ class Labels(NamedTuple):
 
 def holds_counts(y: Any) -> bool:
     """Tell label counts from one label per item, which may come as a column."""
-    shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
+    try:
+        shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
+    except Exception as error:  # an object of somebody else may raise anything
+        raise InputError("y", "must be labels or label counts", value=str(error)) from error
     return len(shape) == 2 and shape[1] != 1
 
 
@@ -120,7 +123,10 @@ def _read_single_labels(y: Any, names: NDArray[Any] | None) -> Labels:
 
 def _check_classes(classes: ArrayLike, known: NDArray[Any] | None) -> NDArray[Any]:
     """Return class names after checking that they are distinct and the frozen estimator's."""
-    names = np.asarray(classes)
+    try:
+        names = np.asarray(classes)
+    except Exception as error:  # an object of somebody else may raise anything
+        raise InputError("classes", "must be a list of labels", value=str(error)) from error
     if names.ndim != 1 or len(set(names.tolist())) != len(names):
         raise InputError("classes", "must be a list of distinct labels", value=repr(classes))
     if known is not None and set(names.tolist()) != set(known.tolist()):

@@ -18,6 +18,8 @@ from hocal._base.validation import (
     check_dense_counts,
     check_fraction,
     check_integer,
+    check_kind,
+    check_n_resamples,
     check_random_state,
     check_same_length,
     check_simplex,
@@ -225,7 +227,7 @@ def calibration_error(
     k = int(totals.min()) if k is None else check_integer(k, "k", minimum=1)
     check_dense_counts(checked, minimum_total=k)
     where = check_cells(mixtures.index if cells is None else cells, len(checked), n_cells=n_cells)
-    size = check_integer(n_resamples, "n_resamples", minimum=1)
+    size = check_n_resamples(n_resamples)
     generator = check_random_state(random_state)
     n_items = np.bincount(where, minlength=n_cells or 0)
     if check_choice(predictor, "predictor", ("mixture", "snapshot")) == "snapshot":
@@ -304,6 +306,7 @@ def aleatoric_error(
     >>> hocal.aleatoric_error(parts, [[5, 5], [10, 0]], cells=[0, 0])
     0.5
     """
+    check_kind(parts, "parts", Decomposition, remedy="Make them with hocal.decompose.")
     truth = _label_distributions(counts, label_distributions)
     given = "counts" if label_distributions is None else "label_distributions"
     check_same_length(parts, truth, ("parts", given))
@@ -352,6 +355,8 @@ def coverage(
     >>> hocal.coverage(sets, [[5, 5], [9, 1]])
     0.5
     """
+    made = "Make them with hocal.predict_set."
+    check_kind(sets, "sets", PredictionSets, LabelSets, remedy=made)
     points = _label_distributions(counts, label_distributions)
     if isinstance(sets, LabelSets):
         check_same_length(sets, points, ("sets", "counts"))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts
 from hocal._base.validation import (
+    check_array,
     check_counts,
     check_finite_matrix,
     check_same_length,
@@ -92,7 +93,8 @@ def _check_members(probabilities: Any, expected: InputShape | None) -> Array:
         rule = "must be label distributions"
         raise InputError("probabilities", rule, value="Mixtures", remedy="Pass their mean().")
     n_classes = None if expected is None else expected.n_classes
-    if np.ndim(probabilities) != 3:
+    probabilities = check_array(probabilities, "probabilities")
+    if probabilities.ndim != 3:
         return check_simplex(probabilities, ndim=2, n_classes=n_classes)[:, None]
     members = check_simplex(probabilities, ndim=3, n_classes=n_classes)
     n_items, n_members = members.shape[:2]

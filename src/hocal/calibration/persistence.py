@@ -113,7 +113,18 @@ def serialise(calibrator: SnapshotCalibrator, *, notes: Mapping[str, str] | None
         "header": header,
         "checksum": _checksum(tensors, header),
     }
-    return to_bytes(tensors, metadata)
+    return _in_order(to_bytes(tensors, metadata))
+
+
+def _in_order(content: bytes) -> bytes:
+    """Return a safetensors file whose header is sorted: equal models have equal files."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    places = sorted(header, key=lambda name: header[name].get("data_offsets", [-1]))
+    ordered = {name: dict(sorted(header[name].items())) for name in places}
+    text = json.dumps(ordered, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # what follows is aligned
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
 def load(path: str | os.PathLike[str]) -> SnapshotCalibrator:

@@ -28,7 +28,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_cells, check_integer, check_simplex
+from hocal._base.validation import (
+    check_cells,
+    check_integer,
+    check_kind,
+    check_n_classes,
+    check_names,
+    check_simplex,
+)
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -141,7 +148,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
                 value=f"a {type(self).__name__} that is not",
                 remedy="It learns from predictions: call fit(probabilities) first.",
             )
-        self.n_classes_ = check_integer(n_classes, "n_classes", minimum=2)
+        self.n_classes_ = check_n_classes(n_classes)
         self.n_cells_, self.layout_ = self._lay_out(self.n_classes_)
         return self
 
@@ -172,7 +179,9 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     def cell_names(self, class_names: Sequence[str]) -> list[str]:
         """Return what every cell is called, in the order of their numbers."""
-        return [self.describe(cell, class_names) for cell in range(self.n_cells_)]
+        check_is_fitted(self, "n_cells_")
+        names = check_names(class_names, "class_names", self.n_classes_)
+        return [self.describe(cell, names) for cell in range(self.n_cells_)]
 
     @property
     def learns_from_predictions(self) -> bool:
@@ -303,6 +312,8 @@ def find_partition(name: str, *, module: str = "", where: str = "") -> type[Part
     >>> find_partition("TopLabelPartition") is hocal.TopLabelPartition
     True
     """
+    for text, argument in ((name, "name"), (module, "module"), (where, "where")):
+        check_kind(text, argument, str)
     if name not in _KNOWN:
         remedy = f"Import what defines it first: import {module}." if module else ""
         if module == "__main__":

@@ -16,6 +16,7 @@ from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
     check_cells,
     check_counts,
+    check_kind,
     check_same_length,
     check_simplex,
     label_totals,
@@ -127,6 +128,7 @@ class CellStatistics:
         CellStatistics
             Both histograms.
         """
+        check_kind(layout, "layout", CellLayout, remedy="Pass the layout_ of a partition.")
         p = check_simplex(probabilities, ndim=2)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
@@ -97,8 +99,15 @@ def _options(
     pass
 
 
+def _leave(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
 def run(arguments: Sequence[str] | None) -> None:
     """Run a command; bad input becomes one line and exit code 2, unless HOCAL_TRACEBACK is set."""
+    # As Ctrl-C does: what is half written is taken away on the way out.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _leave)
     try:
         app(arguments, prog_name="hocal")
     except Exception as error:

@@ -29,6 +29,8 @@ def expand(path: str) -> list[str]:
     """Return the files that a path, a folder of Parquet files or a pattern stands for."""
     if "://" in path:
         return [path]  # of a store on the network, which the engine knows
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise FileError(path, "must be a file", value="a pipe or a device, which may never end")
     pattern = str(Path(glob.escape(path)) / "*.parquet") if Path(path).is_dir() else path
     files = [path] if Path(path).is_file() else sorted(glob.glob(pattern))
     if not files:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hocal.cli.messages import FileError
 from hocal.cli.options import split_list
 from hocal.cli.tables import Probabilities, ReadTable, open_probabilities
 
@@ -76,6 +77,18 @@ def load_calibrator(path: Path) -> SnapshotCalibrator:
         raise FileNotFoundError(f"{error} Make one with `hocal fit`.") from error
 
 
+def _read_names(notes: Mapping[str, str], key: str, path: Path) -> list[str] | None:
+    """Return a list of names from the notes of a model file, which anybody can have written."""
+    try:
+        names: list[str] | None = json.loads(notes.get(key, "null"))
+    except (ValueError, RecursionError) as error:
+        raise FileError(str(path), f"must have {key} as JSON in its notes") from error
+    listed = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if names is not None and not listed:
+        raise FileError(str(path), f"must have {key} as a list of names in its notes")
+    return names
+
+
 def load_model(
     path: Path, *, item: str | None, probability_columns: str | None, cell: str | None
 ) -> Model:
@@ -88,8 +101,11 @@ def load_model(
     calibrator = load_calibrator(path)
     notes = read_notes(path)
     numbered = [str(number) for number in range(calibrator.statistics_.n_classes)]
-    classes = json.loads(notes.get("classes", "null")) or numbered
-    columns = json.loads(notes.get("probability_columns", "null"))
+    classes = _read_names(notes, "classes", path) or numbered
+    columns = _read_names(notes, "probability_columns", path)
+    if len(set(classes)) != len(numbered) or len(classes) != len(numbered):
+        rule = f"must name {len(numbered)} distinct classes in its notes"
+        raise FileError(str(path), rule, value=len(classes))
     return Model(
         calibrator,
         classes,

@@ -164,7 +164,7 @@ def _check_options(
 def _read_check(path: Path | None) -> Any:
     try:
         return None if path is None else json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no JSON, or no text at all
+    except (ValueError, RecursionError) as error:  # no JSON, no text at all, or too deep
         rule = "must be a file that `hocal check --json` printed"
         raise InputError("--check", rule, value=f"{path}: {error}") from error
 

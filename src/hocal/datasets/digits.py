@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hocal._base.typing import Array, IntArray
-from hocal._base.validation import check_integer, check_random_state
+from hocal._base.validation import check_integer, check_random_state, refuse_large
 from hocal.cells.partitions import TopLabelPartition
 from hocal.datasets.worlds import World, cell_mixtures
 
@@ -63,6 +63,7 @@ def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> W
     from sklearn.datasets import load_digits
 
     n_items = check_integer(n_items, "n_items", minimum=1)
+    refuse_large("n_items", 400 * n_items, f"{n_items:,} items", "Ask for fewer.")
     generator = check_random_state(random_state)
     darkness, digits = load_digits(return_X_y=True)
     pixels = darkness / FULL

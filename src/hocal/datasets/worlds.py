@@ -14,9 +14,11 @@ from hocal._base.validation import (
     check_cells,
     check_choice,
     check_integer,
+    check_n_classes,
     check_number,
     check_random_state,
     check_whole,
+    refuse_large,
 )
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -24,6 +26,7 @@ __all__ = ["World", "make_binary_regression", "make_mixture_world", "make_xray"]
 
 # of the Dirichlet law of weights: no atom is too rare to matter
 ATOM_CONCENTRATION = 4.0
+FEWER_ITEMS = "Ask for fewer, and make several worlds with different seeds."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,10 +69,10 @@ class World:
 
     def draw(self, k: int | ArrayLike, *, random_state: Any = None) -> IntArray:
         """Draw k labels for each item, or k[i] for item i, as counts (n_items, n_classes)."""
-        if np.shape(k) not in ((), (len(self),)):
+        totals = check_whole(k, "k")
+        if totals.shape not in ((), (len(self),)):
             rule = f"must be one number, or one for each of {len(self)} items"
-            raise InputError("k", rule, value=f"shape {np.shape(k)}")
-        totals = check_whole(np.broadcast_to(np.asarray(k), (len(self),)), "k")
+            raise InputError("k", rule, value=f"shape {totals.shape}")
         check_integer(int(totals.min()), "k", minimum=1)
         p = self.label_distributions / self.label_distributions.sum(axis=1, keepdims=True)
         return check_random_state(random_state).multinomial(totals, p)
@@ -103,6 +106,7 @@ def make_xray(
     ([[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]])
     """
     n_items = check_integer(n_items, "n_items", minimum=1)
+    refuse_large("n_items", 8 * n_items, f"{n_items:,} items", FEWER_ITEMS)
     check_choice(scenario, "scenario", ("ambiguous", "clear"))
     generator = check_random_state(random_state)
     even = np.full((n_items, 2), 0.5)
@@ -147,6 +151,7 @@ def make_binary_regression(
     """
     n_items = check_integer(n_items, "n_items", minimum=1)
     n_bins = check_integer(n_bins, "n_bins", minimum=1)
+    refuse_large("n_items", 16 * (n_items + n_bins), f"{n_items:,} items", FEWER_ITEMS)
     x = np.abs(check_random_state(random_state).normal(size=n_items))
     slow = 1 / (1 + np.exp(-8 * (1 - x)))  # the share of the slow part
     smooth = 0.5 + 0.48 * np.cos(np.pi * x) * slow
@@ -211,9 +216,13 @@ def make_mixture_world(
     spread = check_number(noise, "noise", minimum=0)
     n_cells = check_integer(n_cells, "n_cells", minimum=1)
     n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)
-    n_classes = check_integer(n_classes, "n_classes", minimum=2)
+    n_classes = check_n_classes(n_classes)
     n_features = check_integer(n_features, "n_features", minimum=1)
     n_items = check_integer(n_items, "n_items", minimum=1)
+    per_item = n_items * (2 * n_classes + n_features + 2 * n_atoms)
+    numbers = per_item + 3 * n_cells * n_atoms * n_classes + n_classes**2
+    what = f"{n_items:,} items of {n_classes:,} classes in {n_cells:,} cells of {n_atoms:,} atoms"
+    refuse_large("n_items and n_classes", numbers, what, FEWER_ITEMS)
     points, weights = _cell_atoms(n_cells, n_atoms, n_classes, moved, generator)
     centres = generator.normal(size=(n_cells, n_features))
     cells = generator.integers(n_cells, size=n_items)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
 from hocal._base.typing import Array, Mask
-from hocal._base.validation import check_fraction
+from hocal._base.validation import check_fraction, check_kind
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.reference import summary_names
 
@@ -119,6 +119,7 @@ def familiarity(
     >>> familiarity(calibrator, np.full((300, 3), 1 / 3)).warning
     True
     """
+    check_kind(calibrator, "calibrator", SnapshotCalibrator)
     summaries = calibrator.summarise(probabilities, features=features, cells=cells)
     return compare_summaries(calibrator, summaries, level=level)
 

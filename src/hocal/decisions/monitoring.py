@@ -14,7 +14,7 @@ from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.notebook import table
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_fraction
+from hocal._base.validation import check_fraction, check_kind, check_names, check_number
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.inputs import check_items, check_labels
 from hocal.calibration.reference import Expected, Residuals, residuals
@@ -214,6 +214,7 @@ class Monitor:
         list of Finding
             In order of their part in the pooled evidence.
         """
+        check_number(least, "least", minimum=0)
         logs = self._state.log_evidence
         floor = math.log(least) if least > 0 else -math.inf
         rows, directions = np.nonzero((logs >= floor) & (self._state.n_values[:, None] > 0))
@@ -250,6 +251,7 @@ class Monitor:
         calibrator : SnapshotCalibrator
             The one that was watched.
         """
+        check_kind(calibrator, "calibrator", SnapshotCalibrator)
         reference = calibrator.known_reference()
         state, confidence = read_state(path, reference.means)
         monitor = cls(calibrator, confidence)
@@ -340,9 +342,7 @@ def _class_names(classes: Sequence[str] | None, n_classes: int) -> Sequence[str]
     """Return one name per class: those given, or their numbers."""
     if classes is None:
         return [str(number) for number in range(n_classes)]
-    if len(classes) != n_classes:
-        raise InputError("classes", f"must be {n_classes} names", value=len(classes))
-    return classes
+    return check_names(classes, "classes", n_classes)
 
 
 def _exp(log: float) -> float:

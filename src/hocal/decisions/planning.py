@@ -13,7 +13,14 @@ import numpy as np
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray
-from hocal._base.validation import check_choice, check_fraction, check_integer, check_number
+from hocal._base.validation import (
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_n_classes,
+    check_number,
+    check_snapshot_size,
+)
 from hocal.guarantees.betting import Draws, upper_limit
 from hocal.guarantees.bounds import sample_size
 from hocal.guarantees.cell_uncertainty import (
@@ -89,7 +96,7 @@ def items_needed(
             "must be given one without the other",
             value=f"{epsilon!r} and {width!r}",
         )
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
     classes = _check_classes(n_classes, mixture)
     delta = 1 - check_fraction(confidence, "confidence")
     if epsilon is not None:
@@ -164,7 +171,7 @@ def interval_width(
     0.2
     """
     n_items = check_integer(n_items, "n_items", minimum=1)
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
     delta = 1 - check_fraction(confidence, "confidence")
     classes = _check_classes(n_classes, mixture)
     return _forecast(k, classes, mixture, delta, entropy)(n_items)
@@ -174,7 +181,7 @@ def _check_classes(n_classes: int | None, mixture: Mixtures | None) -> int:
     if mixture is None:
         if n_classes is None:
             raise InputError("n_classes", "must be given, or a `mixture` instead of it")
-        return check_integer(n_classes, "n_classes", minimum=2)
+        return check_n_classes(n_classes)
     if not isinstance(mixture, Mixtures) or len(mixture) != 1:
         rule = "must be Mixtures of one item"
         raise InputError("mixture", rule, value=repr(mixture), remedy="Index them to choose one.")

@@ -22,9 +22,10 @@ from hocal._base.typing import Array
 from hocal._base.validation import (
     check_choice,
     check_dense_counts,
-    check_integer,
+    check_n_classes,
     check_number,
     check_same_length,
+    check_snapshot_size,
     check_weights,
 )
 from hocal.uncertainty.entropy import Brier, Entropy, Separable, get_entropy, least_concave_majorant
@@ -54,6 +55,7 @@ _N_PROOF = 8_000  # points at which a bound between them is proven
 # Least penalties of slope and spread: they choose among equally good statistics.
 _LEAST_SLOPE = 1e-6
 _LEAST_SPREAD = 1e-9
+LARGEST_EPSILON = 1_000.0  # far above any distance between distributions, which is at most 2
 _REFERENCE_ROUNDING = 1e-5  # relative, of the sum of a reference
 
 
@@ -147,7 +149,7 @@ def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) 
     >>> snapshot_marginal([[2, 2, 0]], 2).round(4).tolist()
     [1.3333, 1.3333, 0.3333]
     """
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k, listed=True)
     checked = check_dense_counts(counts, minimum_total=k)
     mass = np.ones(len(checked)) if weights is None else check_weights(weights)
     check_same_length(mass, checked, ("weights", "counts"))
@@ -210,8 +212,8 @@ def bernstein_estimator(
     0.012
     """
     kind = get_entropy(entropy)
-    k = check_integer(k, "k", minimum=1)
-    n_classes = check_integer(n_classes, "n_classes", minimum=2)
+    k = check_snapshot_size(k, listed=True)
+    n_classes = check_n_classes(n_classes)
     if n_classes > 2 and not isinstance(kind, Separable):
         raise InputError(
             "entropy",
@@ -225,7 +227,7 @@ def bernstein_estimator(
         reference = beta_binomial * (n_classes if n_classes > 2 else 1)
     weights = _check_reference(reference, k, n_classes)
     n_items = check_number(n_items, "n_items", minimum=1, finite=False)
-    epsilon = check_number(epsilon, "epsilon", minimum=0)
+    epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=LARGEST_EPSILON)
     check_choice(side, "side", SIDES)
     remembered = tuple(weights) if side != "minimax" else ()
     return _fit(kind, k, n_classes, side, remembered, n_items, epsilon)

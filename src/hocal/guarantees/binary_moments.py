@@ -15,7 +15,12 @@ from hocal._base.validation import (
     check_integer,
     check_number,
 )
-from hocal.guarantees.bernstein import bernstein_excess, chebyshev_grid, least_majorant
+from hocal.guarantees.bernstein import (
+    LARGEST_EPSILON,
+    bernstein_excess,
+    chebyshev_grid,
+    least_majorant,
+)
 from hocal.guarantees.bounds import METHODS, Bound, Method
 from hocal.uncertainty.moments import central_moments, snapshot_weights
 
@@ -61,8 +66,9 @@ def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: flo
     0.313
     """
     weights = snapshot_weights(moments)
-    epsilon = check_number(epsilon, "epsilon", minimum=0)
+    epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=LARGEST_EPSILON)
     radius = check_number(radius, "radius", minimum=0)
+    centre = check_number(centre, "centre")
     ends = [end for end in (centre - radius, centre + radius) if 0 < end < 1]
     coarse = np.union1d(chebyshev_grid(N_CONSTRAINTS), ends)
     floor = _tail(coarse, centre, radius)

@@ -22,8 +22,10 @@ from hocal._base.validation import (
     check_choice,
     check_fraction,
     check_integer,
+    check_n_classes,
     check_number,
     check_simplex,
+    check_snapshot_size,
     check_weights,
 )
 from hocal.guarantees.bernstein import bernstein_estimator
@@ -51,6 +53,7 @@ METHODS: tuple[Method, ...] = ("tightest", "paper")
 
 LARGEST_DISTANCE = 2.0  # l1 distance between two label distributions without a common label
 GRID_STEPS = 20_000  # of [0, 1], for the largest mean deviation
+LARGEST_RATIO = 1e100  # of a constant to its error: degrees beyond are of no use to anybody
 ROUNDING = 1e-12  # relative, of an entropy next to its largest value
 
 
@@ -95,7 +98,7 @@ def binomial_deviation(p: ArrayLike, k: int) -> Array:
     >>> float(binomial_deviation(0.5, 2))
     0.25
     """
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
     chance = check_array(p, "p")
     if not (chance.min() >= 0 and chance.max() <= 1):
         found = f"values from {chance.min()} to {chance.max()}"
@@ -143,8 +146,8 @@ def projection_slack(
     >>> [round(projection_slack(10, 10, method=method).value, 2) for method in methods]
     [0.78, 0.95, 1.58]
     """
-    k = check_integer(k, "k", minimum=1)
-    n_classes = check_integer(n_classes, "n_classes", minimum=2)
+    k = check_snapshot_size(k)
+    n_classes = check_n_classes(n_classes)
     check_choice(method, "method", ("tightest", "variance", "paper"))
     if method == "paper":
         value = n_classes / (2 * math.sqrt(k))
@@ -324,7 +327,7 @@ def sample_size(
 def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:
     """Return the name and sqrt(N) * epsilon of the chosen bound."""
     delta = check_fraction(delta, "delta")
-    m = n_snapshots(check_integer(k, "k", minimum=1), n_classes)
+    m = n_snapshots(check_snapshot_size(k), n_classes)
     options = {"paper": math.sqrt(2 * (m * math.log(2) + math.log(1 / delta)))}
     if check_choice(method, "method", METHODS) == "tightest":
         options["McDiarmid"] = math.sqrt(m - 1) + math.sqrt(2 * math.log(1 / delta))
@@ -403,6 +406,10 @@ def polynomial_degree(epsilon: float, *, constant: float = 1.0) -> int:
     """
     epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
     ratio = 2 * check_number(constant, "constant", minimum=0, strict=True) / epsilon
+    if ratio > LARGEST_RATIO:
+        remedy = f"Ask for a constant of at most {LARGEST_RATIO:g} times epsilon."
+        rule = "must be in proportion"
+        raise InputError("epsilon and constant", rule, value=f"{epsilon:g}", remedy=remedy)
     return math.ceil(4 * math.pow(ratio, math.log(4)))
 
 
@@ -427,7 +434,7 @@ def moment_error(order: int, epsilon: float) -> Bound:
     >>> moment_error(2, 0.1).value
     0.1
     """
-    order = check_integer(order, "order", minimum=1)
+    order = check_snapshot_size(order, "order")
     epsilon = check_number(epsilon, "epsilon", minimum=0)
     # A moved label changes a pattern of `order` labels out of k with chance order / k, and W1 by
     # 2 / k.
@@ -517,7 +524,7 @@ def brier_sample_size(
     (738, 64963)
     """
     epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
-    k = check_integer(k, "k", minimum=2)
+    k = check_snapshot_size(k, minimum=2)
     if check_choice(method, "method", METHODS) == "paper":
         return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")
     largest = bernstein_estimator(Brier(scale), k, n_classes).maximum
@@ -554,7 +561,7 @@ def plugin_interval(
     """
     largest = get_entropy("shannon", base=base).maximum(n_classes)
     lower = check_number(plugin, "plugin", minimum=0, maximum=largest)
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
     unit = math.log(base) if base else 1.0
     bias = math.log1p((n_classes - 1) / k) / unit
     return Interval(lower, lower, min(lower + bias, largest))

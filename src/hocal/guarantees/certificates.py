@@ -14,7 +14,7 @@ from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
 from hocal._base.notebook import table, wrap_text
 from hocal._base.typing import Array, IntArray, Mask
-from hocal._base.validation import check_choice, check_fraction
+from hocal._base.validation import check_choice, check_flag, check_fraction, check_kind, check_names
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
 from hocal.guarantees.cell_uncertainty import (
@@ -254,7 +254,10 @@ class Certificate:
         "!" marks an estimate outside its interval, "-" an interval that says nothing. With a name
         for each cell, `names` or the certificate's own, each line ends with that of its cell.
         """
-        names = names or self.names or None
+        if names is None:
+            names = self.names or None
+        else:
+            names = check_names(names, "names", len(self.n_items))
         entries = self._entries(entropy)
         heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
         heads = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}"
@@ -349,6 +352,10 @@ def certify(
     Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.312 nats)
     """
     delta = 1 - check_fraction(confidence, "confidence")
+    check_flag(simultaneous, "simultaneous")
+    check_flag(aligned, "aligned")
+    check_kind(statistics, "statistics", CellStatistics)
+    check_kind(mixtures, "mixtures", Mixtures)
     if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
         wanted = f"one mixture of {statistics.n_classes} classes for each"
         raise InputError(

@@ -162,7 +162,8 @@ def _check_sample(
 ) -> tuple[Array, IntArray, float]:
     """Return values inside their limits with whole multiplicities."""
     sample = check_array(values, "values", ndim=1)
-    if not limits[0] < limits[1]:
+    ends = check_array(limits, "limits", ndim=1)
+    if ends.shape != (2,) or not -np.inf < ends[0] < ends[1] < np.inf:
         raise InputError("limits", "must be (smallest, largest possible value)", value=limits)
     slack = ROUNDING * (limits[1] - limits[0])
     wrong = ~((sample >= limits[0] - slack) & (sample <= limits[1] + slack))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
-from hocal._base.validation import check_counts, check_same_length
+from hocal._base.validation import check_counts, check_finite_matrix, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
 from hocal.guarantees.certificates import Certificate
@@ -67,7 +67,7 @@ class Study:
         certificate = calibrator.certify(confidence)
         given = Given(
             np.asarray(probabilities, dtype=np.float64),
-            None if features is None else np.asarray(features, dtype=np.float64),
+            None if features is None else check_finite_matrix(features),
             None if cells is None else where,
         )
         values = ItemValues.of(inner, len(p), given.of, labels)

@@ -132,7 +132,7 @@ def _check(check: Any) -> Check:
             "n_annotators": content["n_annotators"],
             "findings": [_check_finding(finding) for finding in content["findings"]],
         }
-    except (KeyError, TypeError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         lack = f" without {error}" if isinstance(error, KeyError) else ""
         raise InputError(
             "check",

@@ -9,7 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from hocal._base.errors import InputError
-from hocal._base.validation import check_choice, check_integer, check_number
+from hocal._base.validation import (
+    check_choice,
+    check_integer,
+    check_n_classes,
+    check_number,
+)
 from hocal.torch.counts import check_count_tensor, float_type, log_multiplicity, shares
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -50,7 +55,7 @@ class SoftmaxHead(nn.Module):
         mixture: Literal["points", "vertices"] = "points",
     ) -> None:
         super().__init__()
-        self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        self.n_classes = check_n_classes(n_classes)
         self.mixture = check_choice(mixture, "mixture", ("points", "vertices"))
         self.linear = (
             nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
@@ -209,7 +214,7 @@ class Epinet(_Members):
         n_samples: int = 50,
     ) -> None:
         super().__init__()
-        self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        self.n_classes = check_n_classes(n_classes)
         self.n_indices = check_integer(n_indices, "n_indices", minimum=1)
         self.prior_scale = check_number(prior_scale, "prior_scale", minimum=0)
         self.n_train = check_integer(n_train, "n_train", minimum=1)
@@ -276,7 +281,7 @@ class EvidentialHead(nn.Module):
         n_atoms: int = 256,
     ) -> None:
         super().__init__()
-        self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        self.n_classes = check_n_classes(n_classes)
         self.objective = check_choice(objective, "objective", ("bayes-risk", "likelihood"))
         self.penalty = check_number(penalty, "penalty", minimum=0)
         self.n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from hocal._base.errors import InputError
-from hocal._base.validation import check_choice, check_integer
+from hocal._base.validation import (
+    check_choice,
+    check_integer,
+    check_n_classes,
+)
 from hocal.torch.counts import check_count_tensor, float_type, log_choose_table, log_multiplicity
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import (
@@ -76,7 +80,7 @@ class SnapshotHead(nn.Module):
     ) -> None:
         super().__init__()
         self.k = check_integer(k, "k", minimum=1)
-        self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        self.n_classes = check_n_classes(n_classes)
         self.n_outputs = _check_size(self.k, self.n_classes)
         self.thinning = check_choice(thinning, "thinning", ("exact", "draw"))
         snapshots = torch.from_numpy(enumerate_snapshots(self.k, self.n_classes))
@@ -191,7 +195,7 @@ class MixtureHead(nn.Module):
     def __init__(self, n_components: int, n_classes: int, in_features: int | None = None) -> None:
         super().__init__()
         self.n_components = check_integer(n_components, "n_components", minimum=1)
-        self.n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        self.n_classes = check_n_classes(n_classes)
         self.n_outputs = self.n_components * (1 + self.n_classes)
         self.linear: nn.Module = nn.Identity()
         if in_features is not None:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from hocal._base.errors import InputError
-from hocal._base.validation import check_integer
+from hocal._base.validation import (
+    check_n_classes,
+)
 from hocal.torch.counts import float_type
 from hocal.uncertainty.snapshots import n_snapshots, rank_snapshots
 
@@ -58,7 +60,7 @@ def predict_pairs(probabilities: Tensor, n_classes: int) -> PairPrediction:
     >>> pairs.variance.tolist(), pairs.confidence.tolist()
     ([[0.25, 0.25]], [[0.5, 0.5]])
     """
-    size = n_snapshots(2, check_integer(n_classes, "n_classes", minimum=2))
+    size = n_snapshots(2, check_n_classes(n_classes))
     if probabilities.ndim != 2 or probabilities.shape[1] != size:
         rule = f"must have shape (n_items, {size}) for pairs of {n_classes} classes"
         raise InputError("probabilities", rule, value=str(tuple(probabilities.shape)))

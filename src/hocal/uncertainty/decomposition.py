@@ -288,6 +288,8 @@ def decompose_loss(
     >>> hocal.decompose_loss(truth, truth, "brier", of="draw").total.tolist()
     [1.0]
     """
+    check_mixtures(predicted, "predicted")
+    check_mixtures(truth, "truth")
     check_same_length(predicted, truth, ("predicted", "truth"))
     if predicted.n_classes != truth.n_classes:
         rule = f"must have {predicted.n_classes} classes"

@@ -18,7 +18,7 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_choice, check_integer
 from hocal.uncertainty.flows import SignedAtoms, begins, cut, least_costs, ranges, sum_by_pair
-from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 
 __all__ = ["WassersteinInterval", "wasserstein", "wasserstein_interval"]
 
@@ -73,13 +73,15 @@ def wasserstein(a: Mixtures, b: Mixtures, *, metric: str = "l1") -> Array:
 
     Examples
     --------
-    >>> from hocal.uncertainty.mixtures import Mixtures
+    >>> from hocal.uncertainty.mixtures import Mixtures, check_mixtures
     >>> from hocal.uncertainty.distance import wasserstein
     >>> sure = Mixtures.from_ensemble([[[1, 0, 0], [0, 1, 0]]])  # yes or no, and certain which
     >>> torn = Mixtures.from_ensemble([[[0.5, 0.5, 0], [0.5, 0.5, 0]]])
     >>> wasserstein(sure, torn)
     array([1.])
     """
+    check_mixtures(a, "a")
+    check_mixtures(b, "b")
     scale = _SCALES[check_choice(metric, "metric", _SCALES)]
     return np.asarray(scale * _over_pairs(a, b, _binary if a.n_classes == 2 else _exact)[0])
 
@@ -114,7 +116,7 @@ def wasserstein_interval(
     Examples
     --------
     >>> import numpy as np
-    >>> from hocal.uncertainty.mixtures import Mixtures
+    >>> from hocal.uncertainty.mixtures import Mixtures, check_mixtures
     >>> from hocal.uncertainty.distance import wasserstein, wasserstein_interval
     >>> generator = np.random.default_rng(0)
     >>> a = Mixtures.from_ensemble(generator.dirichlet([1, 2, 3], size=(1, 500)))
@@ -123,6 +125,8 @@ def wasserstein_interval(
     >>> bool(lower[0] <= wasserstein(a, b)[0] <= upper[0])
     True
     """
+    check_mixtures(a, "a")
+    check_mixtures(b, "b")
     scale = _SCALES[check_choice(metric, "metric", _SCALES)]
     bounds = partial(_bounds, resolution=check_integer(resolution, "resolution", minimum=1))
     lower, upper = scale * _over_pairs(a, b, _binary if a.n_classes == 2 else bounds)

@@ -24,7 +24,7 @@ from hocal._base.typing import Array
 from hocal._base.validation import (
     check_array,
     check_choice,
-    check_integer,
+    check_n_classes,
     check_number,
     check_simplex,
 )
@@ -76,7 +76,7 @@ class Entropy(ABC):
 
     def maximum(self, n_classes: int) -> float:
         """Return the largest value of G on `n_classes` classes, reached where all are as likely."""
-        n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        n_classes = check_n_classes(n_classes)
         return float(self._value(np.full(n_classes, 1 / n_classes)))
 
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
@@ -86,7 +86,7 @@ class Entropy(ABC):
         by moving t = distance / 2 of its mass evenly to the other classes. The paper's
         formula holds for distances up to 1/2 of its own units only (docs/errata.md, E3 and E4).
         """
-        n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        n_classes = check_n_classes(n_classes)
         moved = np.minimum(_check_distance(distance) / 2, 1 - 1 / n_classes)[..., None]
         others = np.broadcast_to(moved / (n_classes - 1), (*moved.shape[:-1], n_classes - 1))
         return self._value(np.concatenate([1 - moved, others], axis=-1))
@@ -324,7 +324,7 @@ class Ordinal(Entropy):
 
     def maximum(self, n_classes: int) -> float:
         """Return the largest value, (n_classes - 1) / 4: half of the people at either end."""
-        return (check_integer(n_classes, "n_classes", minimum=2) - 1) / 4
+        return (check_n_classes(n_classes) - 1) / 4
 
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
         """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance.
@@ -332,7 +332,7 @@ class Ordinal(Entropy):
         Every F_j moves by t = distance / 2 at most, and x (1 - x) by t (1 - t), up to 1/4. Moving t
         from one end to the other does that to all of them.
         """
-        n_classes = check_integer(n_classes, "n_classes", minimum=2)
+        n_classes = check_n_classes(n_classes)
         moved = np.minimum(_check_distance(distance) / 2, 0.5)
         return np.asarray((n_classes - 1) * moved * (1 - moved))
 
@@ -409,7 +409,7 @@ class Custom(Entropy):
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
         """Return the modulus given by the user, or a grid upper bound for two classes."""
         checked = _check_distance(distance)
-        self._check(check_integer(n_classes, "n_classes", minimum=2))
+        self._check(check_n_classes(n_classes))
         if self._continuity is not None:
             return np.asarray(self._continuity(checked, n_classes), dtype=np.float64)
         if n_classes != 2:
@@ -449,14 +449,15 @@ def get_entropy(entropy: str | Entropy, *, base: float | None = None) -> Entropy
     >>> get_entropy("shannon", base=2)
     Shannon(base=2)
     """
-    if base is not None and entropy != "shannon":
+    by_name = isinstance(entropy, str)
+    if base is not None and not (by_name and entropy == "shannon"):
         rule = "must be left out unless entropy='shannon'"
         raise InputError("base", rule, value=f"base={base!r} with {entropy!r}")
     if isinstance(entropy, Entropy):
         return entropy
     kinds = {kind.name: kind for kind in (Shannon, Brier, Tsallis, ZeroOne, Spherical, Ordinal)}
     check_choice(entropy, "entropy", kinds)
-    return Shannon(base) if entropy == "shannon" else kinds[entropy]()
+    return Shannon(base) if entropy == "shannon" else kinds[str(entropy)]()
 
 
 def _unchecked(p: Any) -> Array:

@@ -20,8 +20,10 @@ from hocal._base.validation import (
     check_integer,
     check_random_state,
     check_simplex,
+    check_snapshot_size,
     check_weights,
     check_whole,
+    refuse_large,
 )
 from hocal.uncertainty.atoms import dirichlet_atoms, snapshot_atoms
 from hocal.uncertainty.likelihood import (
@@ -231,6 +233,9 @@ class Mixtures(MixtureStorage):
         concentrations = check_array(alpha, "alpha", ndim=2)
         check_concentrations(concentrations)
         n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)
+        numbers = 3 * n_atoms * concentrations.size
+        what = f"{n_atoms:,} atoms for each of {len(concentrations):,} items"
+        refuse_large("n_atoms", numbers, what, "Ask for fewer atoms, or take the items in parts.")
         points = dirichlet_atoms(concentrations, n_atoms)
         return cls.of_members(points, np.full(points.shape[:2], 1 / n_atoms))
 
@@ -322,7 +327,9 @@ class Mixtures(MixtureStorage):
         ndarray of shape (n_items, n_snapshots(order, n_classes))
             Moments; column i has the exponents ``enumerate_snapshots(order, n_classes)[i]``.
         """
-        exponents = enumerate_snapshots(check_integer(order, "order", minimum=1), self.n_classes)
+        exponents = enumerate_snapshots(
+            check_snapshot_size(order, "order", listed=True), self.n_classes
+        )
         return expect_monomials(self, exponents, np.zeros(len(exponents)))[self.index]
 
     def snapshot_distribution(self, k: int) -> Array:
@@ -394,7 +401,10 @@ class Mixtures(MixtureStorage):
         ndarray of shape (n_items, n_classes)
             Label counts.
         """
-        totals = check_whole(np.broadcast_to(k, len(self)), "k")
+        totals = check_whole(k, "k")
+        if totals.shape not in ((), (len(self),)):
+            rule = f"must be one number, or one for each of {len(self)} items"
+            raise InputError("k", rule, value=f"shape {totals.shape}")
         generator = check_random_state(random_state)
         p = self.sample(random_state=generator)
         return np.asarray(generator.multinomial(totals, p / p.sum(axis=1, keepdims=True)))
@@ -470,9 +480,7 @@ class Mixtures(MixtureStorage):
 
     def _stored_snapshot_distribution(self, k: int) -> tuple[IntArray, Array]:
         """Return Y^(k) and its probabilities under each stored mixture."""
-        snapshots = enumerate_snapshots(
-            check_integer(k, "k", minimum=1), self.n_classes, max_size=MAX_ATOMS
-        )
+        snapshots = enumerate_snapshots(check_snapshot_size(k), self.n_classes, max_size=MAX_ATOMS)
         if len(snapshots) * self.n_mixtures > MAX_ATOMS:
             raise InputError(
                 "k",
@@ -488,12 +496,12 @@ def _offsets(sizes: NDArray[Any]) -> Index:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def check_mixtures(mixtures: Any) -> Mixtures:
+def check_mixtures(mixtures: Any, name: str = "mixtures") -> Mixtures:
     """Return mixtures; refuse anything else."""
     if isinstance(mixtures, Mixtures):
         return mixtures
     raise InputError(
-        "mixtures",
+        name,
         "must be Mixtures",
         value=type(mixtures).__name__,
         remedy="Build them with Mixtures.from_ensemble, from_points or another constructor.",

@@ -18,8 +18,9 @@ from hocal._base.validation import (
     check_array,
     check_counts,
     check_dense_counts,
-    check_integer,
+    check_flag,
     check_same_length,
+    check_snapshot_size,
     check_weights,
     label_totals,
 )
@@ -200,7 +201,7 @@ def binary_moments(counts: Any, order: int, *, weights: ArrayLike | None = None)
     >>> binary_moments([[1, 1]], 2).tolist()
     [0.5, 0.0]
     """
-    orders = np.arange(1, check_integer(order, "order", minimum=1) + 1)
+    orders = np.arange(1, check_snapshot_size(order, "order", listed=True) + 1)
     exponents = np.stack([0 * orders, orders], axis=-1)
     return np.asarray(average_moments(counts, exponents, weights=weights))
 
@@ -228,7 +229,8 @@ def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments
     >>> central_moments([0.5, 0.0])  # what two labels, one of each class, suggest
     CentralMoments(values=array([ 0.  , -0.25]), feasible=np.False_)
     """
-    raw = check_array(moments, "moments")
+    check_flag(clip, "clip")
+    raw = np.atleast_1d(check_array(moments, "moments"))
     raw = np.concatenate([np.ones((*raw.shape[:-1], 1)), raw], axis=-1)  # m_0 = 1
     values = np.empty_like(raw[..., 1:])
     for j in range(1, raw.shape[-1]):

@@ -18,9 +18,12 @@ from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
     check_counts,
     check_dense_counts,
+    check_flag,
     check_integer,
+    check_n_classes,
     check_random_state,
     check_simplex,
+    check_snapshot_size,
     check_whole,
 )
 
@@ -38,6 +41,7 @@ __all__ = [
 ]
 
 MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
+MAX_CHOSEN = 10_000  # of a binomial coefficient: it has as many digits, and takes a second
 MAX_THINNED = 20_000_000  # rows of (item, snapshot) that are listed at once
 _CODE_LIMIT = 2**62  # of integers that stand for rows: their sums stay below 2**63
 
@@ -79,8 +83,12 @@ def n_snapshots(k: int, n_classes: int) -> int:
     >>> [n_snapshots(k, 10) for k in (1, 2, 3, 4, 5, 10)]
     [10, 55, 220, 715, 2002, 92378]
     """
-    k = check_integer(k, "k", minimum=0)
-    return math.comb(k + check_integer(n_classes, "n_classes", minimum=2) - 1, n_classes - 1)
+    k = check_snapshot_size(k, minimum=0)
+    fewer = min(k, check_n_classes(n_classes) - 1)
+    if fewer > MAX_CHOSEN:
+        rule = f"must be such that one of them is at most {MAX_CHOSEN:,}"
+        raise InputError("k and n_classes", rule, value=f"{k:,} and {n_classes:,}")
+    return math.comb(k + n_classes - 1, fewer)
 
 
 def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS) -> IntArray:
@@ -140,19 +148,21 @@ def rank_snapshots(counts: Any) -> IntArray:
     remaining = checked.sum(axis=1)
     rank = np.zeros(len(checked), dtype=np.int64)
     for j, later in enumerate(range(checked.shape[1] - 1, 0, -1)):
-        orders = range(int(remaining.max()) + 1)
-        table = np.array([math.comb(r + later, later) for r in orders], dtype=object)
-        if table[-1] >= _CODE_LIMIT:
+        left = remaining - checked[:, j]
+        orders, places = np.unique(np.concatenate([remaining, left]), return_inverse=True)
+        largest = math.comb(int(orders[-1]) + later, later)
+        if largest >= _CODE_LIMIT:
             raise InputError(
                 "counts",
                 "must have a rank below 2**62",
-                value=f"{table[-1]} snapshots",
+                value=f"about 10**{math.floor(math.log10(largest))} snapshots",
                 remedy="Use fewer labels.",
             )
-        sizes = table.astype(np.int64)
+        sizes = np.array([math.comb(r + later, later) for r in orders.tolist()], dtype=np.int64)
+        before, after = sizes[places.reshape(2, -1)]
         # Snapshots with a smaller count here: a hockey-stick sum over that count.
-        rank += sizes[remaining] - sizes[remaining - checked[:, j]]
-        remaining = remaining - checked[:, j]
+        rank += before - after
+        remaining = left
     return rank
 
 
@@ -180,7 +190,7 @@ def draw_labels(probabilities: ArrayLike, k: int, *, random_state: Any = None) -
     [4, 4]
     """
     p = check_simplex(probabilities, ndim=2)
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
     return check_random_state(random_state).multinomial(k, p / p.sum(axis=1, keepdims=True))
 
 
@@ -211,7 +221,8 @@ def draw_snapshots(
     >>> draw_snapshots([[3, 0], [0, 7]], 2, random_state=0).tolist()
     [[2, 0], [0, 2]]
     """
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
+    check_flag(replace, "replace")
     checked = check_dense_counts(counts, minimum_total=1 if replace else k)
     generator = check_random_state(random_state)
     if replace:
@@ -253,7 +264,7 @@ def sub_snapshots(counts: Any, k: int, *, max_size: int = MAX_THINNED) -> SubSna
     >>> thinned.snapshots.tolist(), thinned.probabilities.round(3).tolist()
     ([[1, 1], [2, 0]], [0.667, 0.333])
     """
-    k = check_integer(k, "k", minimum=1)
+    k = check_snapshot_size(k)
     max_size = check_integer(max_size, "max_size", minimum=1)
     return thin_checked(check_dense_counts(counts, minimum_total=k), k, max_size)
 

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hocal._base.typing import IntArray
-from hocal._base.validation import check_fraction, check_integer, check_random_state
+from hocal._base.validation import (
+    check_flag,
+    check_fraction,
+    check_n_resamples,
+    check_random_state,
+)
 from hocal.annotations.independence.agreement_of_people import check_order, with_effects
 from hocal.annotations.independence.agreement_result import Agreement, measure_agreement
 from hocal.annotations.independence.annotation_check import (
@@ -129,7 +134,9 @@ def check_annotations(
     6
     """
     alpha = check_fraction(alpha, "alpha")
-    n_permutations = check_integer(n_resamples, "n_resamples", minimum=1)
+    check_flag(in_order, "in_order")
+    check_flag(ordinal, "ordinal")
+    n_permutations = check_n_resamples(n_resamples)
     generator = check_random_state(random_state)
     everything = read_votes(
         table,

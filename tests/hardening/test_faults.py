@@ -1,0 +1,198 @@
+"""Kills, two writers, full disks, read-only folders, threads, forks: whole files, the same bits."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hocal
+
+GENERATOR = np.random.default_rng(6)
+P = GENERATOR.dirichlet(np.full(3, 0.7), size=150)
+COUNTS = GENERATOR.multinomial(3, P)
+
+# Prints a digest of what a fit says, whatever the order of the rows.
+DIGEST = """
+import hashlib, sys
+import numpy as np
+import hocal
+
+generator = np.random.default_rng(6)
+p = generator.dirichlet(np.full(3, 0.7), size=150)
+counts = generator.multinomial(3, p)
+order = np.random.default_rng(int(sys.argv[1])).permutation(150)
+calibrator = hocal.SnapshotCalibrator(method=sys.argv[2]).fit(p[order], counts[order])
+parts = calibrator.decompose(p)
+answers = np.concatenate([calibrator.predict_proba(p).ravel(), parts.aleatoric, parts.epistemic])
+print(hashlib.sha256(answers.tobytes()).hexdigest())
+"""
+
+# Saves one of two models over and over again.
+SAVE_FOR_EVER = """
+import sys
+import hocal
+
+calibrators = [hocal.load(path) for path in sys.argv[2:]]
+print("ready", flush=True)
+sys.stdout.close()
+while True:
+    for calibrator in calibrators:
+        hocal.save(calibrator, sys.argv[1])
+"""
+
+
+@cache
+def fitted(n_slices: int = 2) -> hocal.SnapshotCalibrator:
+    partition = hocal.TopLabelPartition(n_slices)
+    return hocal.SnapshotCalibrator(partition, method="empirical").fit(P, COUNTS)
+
+
+@pytest.fixture
+def two_files(tmp_path: Path) -> tuple[Path, Path]:
+    """Save two models."""
+    paths = tmp_path / "first", tmp_path / "second"
+    for path, n_slices in zip(paths, (2, 3), strict=True):
+        hocal.save(fitted(n_slices), path)
+    return paths
+
+
+def start_saving(target: Path, files: tuple[Path, Path]) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", SAVE_FOR_EVER, *map(str, (target, *files))]
+    started = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    with started.stdout:
+        started.stdout.readline()
+    return started
+
+
+def test_a_kill_while_saving_leaves_an_old_or_a_new_file(
+    tmp_path: Path, two_files: tuple[Path, Path]
+) -> None:
+    """After every kill the file is one of the two, bit by bit."""
+    contents = {path.read_bytes() for path in two_files}
+    target = tmp_path / "folder" / "model.hocal"
+    target.parent.mkdir()
+    generator = np.random.default_rng(1)
+    for _ in range(4):
+        started = start_saving(target, two_files)
+        time.sleep(generator.uniform(0.01, 0.2))
+        started.send_signal(signal.SIGKILL)
+        started.wait()
+
+        assert not target.exists() or target.read_bytes() in contents
+
+
+def test_two_writers_leave_one_of_both_files(tmp_path: Path, two_files: tuple[Path, Path]) -> None:
+    contents = {path.read_bytes() for path in two_files}
+    target = tmp_path / "model.hocal"
+    writers = [start_saving(target, two_files) for _ in range(2)]
+    try:
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            if target.exists():
+                assert target.read_bytes() in contents
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 64 kB, where that is allowed."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder],
+        check=False, capture_output=True,
+    ).returncode == 0  # fmt: skip
+    if not mounted:
+        pytest.skip("mounting a small disk is not allowed here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_keeps_the_old_file_and_nothing_else(small_disk: Path) -> None:
+    path = small_disk / "model.hocal"
+    hocal.save(fitted(), path)
+    before = path.read_bytes()
+    (small_disk / "filler").write_bytes(bytes(61_440 - len(before)))
+
+    with pytest.raises(OSError, match="No space left"):
+        hocal.save(fitted(40), path)
+
+    assert path.read_bytes() == before
+    assert sorted(entry.name for entry in small_disk.iterdir()) == ["filler", "model.hocal"]
+
+
+def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o500)
+
+    with pytest.raises(PermissionError, match=r"model\.hocal"):
+        hocal.save(fitted(), folder / "model.hocal")
+
+
+def test_a_folder_is_no_file_to_save_to(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match="A file is wanted"):
+        hocal.save(fitted(), tmp_path)
+
+
+def test_eight_threads_share_a_calibrator() -> None:
+    calibrator = hocal.SnapshotCalibrator().fit(P, COUNTS)
+    expected = calibrator.decompose(P, counts=COUNTS).aleatoric
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(
+            threads.map(lambda _: calibrator.decompose(P, counts=COUNTS).aleatoric, range(16))
+        )
+
+    assert all(np.array_equal(each, expected) for each in found)
+
+
+def test_a_fork_predicts_the_same_numbers() -> None:
+    calibrator = hocal.SnapshotCalibrator().fit(P, COUNTS)
+    expected = hashlib.sha256(calibrator.predict_proba(P).tobytes()).digest()
+    reading, writing = os.pipe()
+
+    child = _fork()
+    if child == 0:
+        os.write(writing, hashlib.sha256(calibrator.predict_proba(P).tobytes()).digest())
+        os._exit(0)
+
+    os.waitpid(child, 0)
+    assert os.read(reading, 32) == expected
+
+
+def _fork() -> int:
+    """Fork without the warning of Python 3.12 about threads, of which this test is one."""
+    return int(ctypes.CDLL(None).fork()) if sys.version_info >= (3, 12) else os.fork()
+
+
+@pytest.mark.parametrize("method", ["items", "empirical"])
+def test_order_threads_and_hash_seeds_do_not_change_a_bit(method: str) -> None:
+    digests = set()
+    for order, threads, seed in ((0, "1", "0"), (1, "4", "12345")):
+        settings = {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads}
+        ran = subprocess.run(
+            [sys.executable, "-c", DIGEST, str(order), method],
+            env={**os.environ, **settings}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        digests.add(ran.stdout)
+
+    assert len(digests) == 1
