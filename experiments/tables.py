@@ -320,6 +320,59 @@ def ranking() -> str:
     return table(["labels", "images", "labels per image", *methods, "wrong decisions"], rows)
 
 
+def monitor() -> str:
+    """Return what happens to streams of ever noisier images."""
+    streams = stored("monitor")["streams"]
+    rows = []
+    for noise, found in streams.items():
+        means = {name: cell["mean"] for name, cell in found.items()}
+        rows.append(
+            [
+                noise,
+                f"{means['alarm']:.0%}",
+                f"{means['items until the alarm']:.0f}" if means["alarm"] == 1 else "-",
+                *(f"{means[f'log10 evidence, {kind}']:.1f}" for kind in ("disagreement", "mean")),
+                f"{means['failed certificates']:.0%}",
+                f"{means['unlike without labels']:.0%}",
+                f"{means['warning without labels']:.0%}",
+            ]
+        )
+    heads = ["noise", "alarms", "items until then", "log10 evidence: disagreement", "mean"]
+    heads += ["certificates that fail", "look unlike, no labels", "warned, no labels"]
+    return table(heads, rows)
+
+
+def monitor_parts() -> str:
+    """Return what the uncertainty is made of at each level of noise."""
+    names = [
+        "people disagree",
+        "expected",
+        "networks agree with the majority",
+        "aleatoric, fitted there",
+        "aleatoric, as calibrated",
+        "epistemic, fitted there",
+        "epistemic, as calibrated",
+    ]
+    parts = stored("monitor")["parts"]
+    rows = [[noise, *(number(parts[noise][name]["mean"]) for name in names)] for noise in parts]
+    return table(["noise", *names], rows)
+
+
+def monitor_streams() -> str:
+    """Return false alarms and delays in simulated streams."""
+    result = stored("monitor_streams")
+    rows = []
+    for found in result["changes"].values():
+        cells = [number(found["shift of disagreement"])]
+        for method in ("monitor", "CUSUM"):
+            delay = found[method]["median delay"]
+            cells += ["-" if delay is None else f"{delay:.0f}", f"{found[method]['found']:.0%}"]
+        rows.append([*cells, found["fixed size"]])
+    heads = ["disagreement rises by", "monitor: items", "found", "CUSUM: items", "found"]
+    alarms = f"{result['false alarms']} false alarms in {result['streams']:,} streams.\n\n"
+    return alarms + table([*heads, "fixed size: items"], rows)
+
+
 def next_labels() -> str:
     """Return what labels brought, by how they were bought."""
     rows = []
@@ -708,6 +761,9 @@ TABLES: tuple[Maker, ...] = (
     label_efficiency,
     certificate_widths,
     ranking,
+    monitor,
+    monitor_parts,
+    monitor_streams,
     next_labels,
     set_coverage,
     label_sets,

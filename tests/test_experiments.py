@@ -207,6 +207,41 @@ def test_judges_are_counted_as_they_voted(load: Load) -> None:
     assert texts.mean[:, 4].mean() < 0.3
 
 
+@DATA
+def test_noisier_images_raise_the_stored_alarm(load: Load) -> None:
+    monitor = load("monitor")
+    study = monitor.Study(monitor.load_imagenet16h(), 0)
+    calibrator = study.fit(monitor.CALIBRATED)
+    kept = stored("monitor")["streams"]
+
+    for name, levels in monitor.STREAMS.items():
+        found = monitor.watch(study, calibrator, study.stream(levels))
+        assert float(found.alarm) == kept[name]["alarm"]["first"]
+        assert (found.alarmed_at or found.n_items) == kept[name]["items until the alarm"]["first"]
+
+
+def test_a_monitor_raises_no_alarm_where_none_is_stored(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = load("monitor_streams")
+    monkeypatch.setattr(streams, "MOVED", (0.0,))
+    monkeypatch.setattr(streams, "STREAMS", 3)
+
+    assert streams.resample(0)["0.0"]["alarms"] == stored("monitor_streams")["first"]["0.0"]
+
+
+def test_the_cusum_is_the_largest_sum_up_to_now(load: Load) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 30))
+
+    found = load("monitor_streams").cusum(values, 0.1)
+
+    for row, sums in zip(values, found, strict=True):
+        level = 0.0
+        for value, expected in zip(row, sums, strict=True):
+            level = max(0.0, level + value - 0.1)
+            assert expected == pytest.approx(level)
+
+
 def test_labels_are_drawn_without_replacement_and_all_where_there_are_few(load: Load) -> None:
     counts = np.array([[3, 1, 0], [0, 2, 0], [1, 1, 4]] * 1000)
 
