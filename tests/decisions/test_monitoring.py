@@ -244,7 +244,7 @@ def test_findings_can_be_a_dataframe(cells: Any) -> None:
 
     assert frame["kind"][0] == "disagreement"
     assert set(frame["label"].dropna()) <= {"ant", "bee", "cat", "top class"}
-    with pytest.raises(hocal.InputError, match="`classes` must be 3 names, got 2"):
+    with pytest.raises(hocal.InputError, match="`classes` must be a list of 3 names, got 2"):
         monitor.findings(classes=["a", "b"])
 
 
