@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
-from hocal._base.validation import check_choice, check_fraction
+from hocal._base.validation import check_choice, check_flag, check_fraction
 from hocal.decisions.gains import ModelLosses
 from hocal.decisions.losses import (
     LOSS_NAMES,
@@ -182,6 +182,7 @@ def compare(
     check_choice(loss, "loss", LOSSES)
     delta = 1 - check_fraction(confidence, "confidence")
     least = check_floor(floor)
+    check_flag(anytime, "anytime")
     if anytime and loss == "log" and least is None:
         rule = "must be given for the log loss of a stream: its smallest prediction may yet come"
         raise InputError("floor", rule, remedy="Smooth the predictions, and pass to what.")

@@ -234,9 +234,9 @@ def check_purchase(
 def _check_limit(limit: ArrayLike | None, n_items: int) -> IntArray:
     if limit is None:
         return np.full(n_items, DEFAULT_LIMIT)
-    if np.ndim(limit) == 0:
-        return np.full(n_items, check_integer(limit, "limit", minimum=1, maximum=MAX_LIMIT))
     most = check_whole(limit, "limit")
+    if most.ndim == 0:
+        return np.full(n_items, check_integer(limit, "limit", minimum=1, maximum=MAX_LIMIT))
     if most.shape != (n_items,):
         rule = f"must be one number, or one for each of {n_items} items"
         raise InputError("limit", rule, value=f"shape {most.shape}")

@@ -53,6 +53,7 @@ METHODS: tuple[Method, ...] = ("tightest", "paper")
 
 LARGEST_DISTANCE = 2.0  # l1 distance between two label distributions without a common label
 GRID_STEPS = 20_000  # of [0, 1], for the largest mean deviation
+LEAST_EPSILON = 1e-100  # error that is asked for: its square must not vanish
 LARGEST_RATIO = 1e100  # of a constant to its error: degrees beyond are of no use to anybody
 ROUNDING = 1e-12  # relative, of an entropy next to its largest value
 
@@ -309,7 +310,7 @@ def sample_size(
     >>> sample_size(0.1, 0.05, 10, 2), sample_size(0.1, 0.05, 10, 2, method="paper")
     (738, 2125)
     """
-    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    epsilon = _check_goal(epsilon)
     _, scale = _deviation_scale(delta, k, n_classes, method)
     enough = math.ceil((scale / epsilon) ** 2)
     if method == "paper" or n_classes == 2:
@@ -322,6 +323,14 @@ def sample_size(
         else:
             too_few = middle
     return enough
+
+
+def _check_goal(epsilon: float) -> float:
+    """Return an error that is asked for."""
+    goal = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    if goal < LEAST_EPSILON:
+        raise InputError("epsilon", f"must be at least {LEAST_EPSILON:g}", value=goal)
+    return goal
 
 
 def _deviation_scale(delta: float, k: int, n_classes: int, method: Method) -> tuple[str, float]:
@@ -523,7 +532,8 @@ def brier_sample_size(
     >>> brier_sample_size(0.1, 0.05, scale=2), brier_sample_size(0.1, 0.05, scale=2, method="paper")
     (738, 64963)
     """
-    epsilon = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    epsilon = _check_goal(epsilon)
+    scale = check_number(scale, "scale", minimum=LEAST_EPSILON, maximum=1 / LEAST_EPSILON)
     k = check_snapshot_size(k, minimum=2)
     if check_choice(method, "method", METHODS) == "paper":
         return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")

@@ -27,6 +27,7 @@ from hocal._base.validation import (
     check_n_classes,
     check_number,
     check_simplex,
+    refuse_large,
 )
 from hocal.uncertainty.array_operations import operations_on
 
@@ -87,7 +88,10 @@ class Entropy(ABC):
         formula holds for distances up to 1/2 of its own units only (docs/errata.md, E3 and E4).
         """
         n_classes = check_n_classes(n_classes)
-        moved = np.minimum(_check_distance(distance) / 2, 1 - 1 / n_classes)[..., None]
+        checked = _check_distance(distance)
+        what = f"{checked.size:,} distances of {n_classes:,} classes"
+        refuse_large("distance", 3 * checked.size * n_classes, what, "Pass fewer at a time.")
+        moved = np.minimum(checked / 2, 1 - 1 / n_classes)[..., None]
         others = np.broadcast_to(moved / (n_classes - 1), (*moved.shape[:-1], n_classes - 1))
         return self._value(np.concatenate([1 - moved, others], axis=-1))
 

@@ -129,6 +129,7 @@ def pair_disagreement(counts: Any, *, ordinal: bool = False) -> Array:
     >>> pair_disagreement([[1, 0, 1], [1, 1, 0]], ordinal=True).tolist()
     [1.0, 0.5]
     """
+    check_flag(ordinal, "ordinal")
     return pair_shares(check_counts(counts, minimum_total=0), ordinal=ordinal)
 
 

@@ -25,6 +25,7 @@ from hocal._base.validation import (
     check_simplex,
     check_snapshot_size,
     check_whole,
+    refuse_large,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
+MAX_HYPERGEOMETRIC = 1_000_000_000  # labels of an item: numpy draws from no more
 MAX_CHOSEN = 10_000  # of a binomial coefficient: it has as many digits, and takes a second
 MAX_THINNED = 20_000_000  # rows of (item, snapshot) that are listed at once
 _CODE_LIMIT = 2**62  # of integers that stand for rows: their sums stay below 2**63
@@ -122,6 +124,8 @@ def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS
             value=f"{size} for k={k} and {n_classes} classes",
             remedy="Use a smaller k, merge classes, or raise max_size.",
         )
+    what = f"{size:,} snapshots of {n_classes:,} classes"
+    refuse_large("k", size * n_classes, what, "Use a smaller k, or merge classes.")
     return _bounded_compositions(np.full((1, n_classes), k, dtype=np.int64), k, max_size)[1]
 
 
@@ -225,6 +229,10 @@ def draw_snapshots(
     check_flag(replace, "replace")
     checked = check_dense_counts(counts, minimum_total=1 if replace else k)
     generator = check_random_state(random_state)
+    most = int(checked.sum(axis=1).max())
+    if not replace and most >= MAX_HYPERGEOMETRIC:
+        rule = f"must sum to less than {MAX_HYPERGEOMETRIC:,} to draw without replacement"
+        raise InputError("counts", rule, value=most)
     if replace:
         return generator.multinomial(k, checked / checked.sum(axis=1, keepdims=True))
     others = checked.sum(axis=1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
-from hocal._base.validation import check_choice
+from hocal._base.validation import check_choice, check_kind
 from hocal.annotations.judgements import stack_columns
 from hocal.annotations.spellings import likely_meant
 from hocal.annotations.tables import (
@@ -93,6 +93,8 @@ def read_votes(
 ) -> Votes:
     """Read a table with one row per judgement; parameters as in `check_annotations`."""
     check_choice(missing, "missing", ("error", "drop"))
+    check_kind(item, "item", str)
+    check_kind(label, "label", str, Sequence)
     if in_order and (time is not None or not isinstance(label, str)):
         rule = "must be left out with `time`, and where rows hold more than one judgement"
         raise InputError("in_order", rule)
