@@ -140,6 +140,7 @@ ROOMS: dict[str, list[str]] = {
         "by_cell",
         "by_item",
         "labels_alone",
+        "item_posteriors",
         "evaluation",
         "scores",
         "inputs",

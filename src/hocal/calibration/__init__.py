@@ -8,6 +8,7 @@ from hocal.calibration.evaluation import (
     calibration_error,
     coverage,
 )
+from hocal.calibration.item_posteriors import LabelPosterior, label_posterior
 from hocal.calibration.labels_alone import label_prior
 from hocal.calibration.persistence import load, read_notes, save
 from hocal.calibration.scores import resolution, snapshot_score
@@ -15,10 +16,12 @@ from hocal.calibration.scores import resolution, snapshot_score
 __all__ = [
     "CalibrationError",
     "HigherOrderCalibratedClassifier",
+    "LabelPosterior",
     "SnapshotCalibrator",
     "aleatoric_error",
     "calibration_error",
     "coverage",
+    "label_posterior",
     "label_prior",
     "load",
     "read_notes",

@@ -21,13 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hocal._base.errors import InputError, OneLabelWarning
-from hocal._base.typing import Array, Counts, Index
+from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_counts, label_totals
 from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import distinct_rows
 
-__all__ = ["label_prior"]
+__all__ = [
+    "Confusion",
+    "check_labels_alone",
+    "count_confusion",
+    "label_prior",
+    "place_edges",
+    "place_stars",
+]
 
 # The uniform prior on the dictionary weighs as much as this many labels: it decides what few labels
 # leave open, and hundreds of items outweigh it.
@@ -56,7 +63,7 @@ _ONE_LABEL = (
 )
 
 
-class _Confusion(NamedTuple):
+class Confusion(NamedTuple):
     """How classes are confused."""
 
     mean: Array  #: (n_classes,) share of the labels
@@ -98,7 +105,18 @@ def label_prior(counts: Any) -> Mixtures:
     [[1.0, 0.0, 0.0], [0.0, 0.9, 0.1], [0.0, 0.6, 0.4]]
     """
     checked = check_counts(counts, minimum_total=0)
-    n_items, n_classes = checked.shape
+    totals = check_labels_alone(checked, stacklevel=3)
+    labelled = distinct_rows(checked[totals > 0])
+    frequency = labelled.multiplicity.astype(np.float64)
+    atoms = _make_atoms(labelled.unique, frequency)
+    weights = _fit(labelled.unique, frequency, atoms)
+    same: Index = np.zeros(len(totals), dtype=np.intp)
+    return Mixtures.trusted(atoms, weights, np.array([0, len(atoms)]), same)
+
+
+def check_labels_alone(counts: Counts, *, stacklevel: int) -> IntArray:
+    """Return the labels of each item; refuse too many classes and no label, warn of one label."""
+    n_classes = counts.shape[1]
     if n_classes > MAX_CLASSES:
         raise InputError(
             "counts",
@@ -106,17 +124,12 @@ def label_prior(counts: Any) -> Mixtures:
             value=n_classes,
             remedy="Leave out classes without labels, or put rare ones together.",
         )
-    totals = label_totals(checked)
+    totals = label_totals(counts)
     if not totals.any():
         raise InputError("counts", "must hold at least one label", value="none")
     if totals.max() == 1:
-        warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=2)
-    labelled = distinct_rows(checked[totals > 0])
-    frequency = labelled.multiplicity.astype(np.float64)
-    atoms = _make_atoms(labelled.unique, frequency)
-    weights = _fit(labelled.unique, frequency, atoms)
-    same: Index = np.zeros(n_items, dtype=np.intp)
-    return Mixtures.trusted(atoms, weights, np.array([0, len(atoms)]), same)
+        warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=stacklevel)
+    return totals
 
 
 def _fit(snapshots: Counts, frequency: Array, atoms: Array) -> Array:
@@ -130,16 +143,16 @@ def _fit(snapshots: Counts, frequency: Array, atoms: Array) -> Array:
 
 def _make_atoms(snapshots: Counts, frequency: Array) -> Array:
     """Return the dictionary, (n_atoms, n_classes)."""
-    confusion = _confusion(snapshots, frequency)
+    confusion = count_confusion(snapshots, frequency)
     n_classes = len(confusion.mean)
     step = 1 if n_classes <= MANY_CLASSES else 2
-    stars = _stars(STAR_SHARES[::step], confusion.instead)
-    atoms = np.concatenate([stars, _draws(confusion), _edges(confusion.pairs)])
+    stars = place_stars(STAR_SHARES[::step], confusion.instead)
+    atoms = np.concatenate([stars, _draws(confusion), place_edges(EDGE_SHARES, confusion.pairs)])
     atoms = np.maximum(atoms, LEAST_SHARE / n_classes)
     return np.asarray(atoms / atoms.sum(axis=1, keepdims=True))
 
 
-def _confusion(snapshots: Counts, frequency: Array) -> _Confusion:
+def count_confusion(snapshots: Counts, frequency: Array) -> Confusion:
     """Count pairs of labels; an item of m labels counts as m pairs, so that all labels count."""
     n_classes = snapshots.shape[1]
     labels = np.asarray(frequency @ snapshots)
@@ -153,35 +166,35 @@ def _confusion(snapshots: Counts, frequency: Array) -> _Confusion:
     others = others / others.sum(axis=1, keepdims=True)
     seen = pairs.sum(axis=1, keepdims=True)
     instead = (pairs + PRIOR_PAIRS * others) / (seen + PRIOR_PAIRS)
-    return _Confusion(mean, instead, pairs)
+    return Confusion(mean, instead, pairs)
 
 
-def _stars(shares: Array, instead: Array) -> Array:
+def place_stars(shares: Array, instead: Array) -> Array:
     """Return (1 - e) e_j + e c_j for every share e and class j."""
     share = shares[:, None, None]
     stars = (1 - share) * np.eye(len(instead)) + share * instead
     return np.asarray(stars.reshape(-1, len(instead)))
 
 
-def _draws(confusion: _Confusion) -> Array:
+def _draws(confusion: Confusion) -> Array:
     """Return draws of Dirichlet distributions around stars of the most frequent classes."""
     n_classes = len(confusion.mean)
     kinds = len(DRAW_SHARES) * len(CONCENTRATIONS)
     n_drawn = max(min(N_DRAWN, MAX_DRAWN // (kinds * n_classes)), 1)
     common = np.argsort(-confusion.mean, kind="stable")[: MAX_DRAWN // (kinds * n_drawn)]
     generator = np.random.default_rng(0)
-    stars = _stars(DRAW_SHARES, confusion.instead).reshape(-1, n_classes, n_classes)
+    stars = place_stars(DRAW_SHARES, confusion.instead).reshape(-1, n_classes, n_classes)
     means = stars[:, common].reshape(-1, n_classes)
     parameters = np.concatenate([total * means for total in CONCENTRATIONS])
     draws = generator.standard_gamma(np.tile(parameters, (n_drawn, 1))) + TINY
     return np.asarray(draws / draws.sum(axis=1, keepdims=True))
 
 
-def _edges(pairs: Array) -> Array:
-    """Return points between the classes that are confused most often."""
+def place_edges(shares: Array, pairs: Array) -> Array:
+    """Return points between the classes that are confused most often, for every share."""
     first, second = np.triu_indices(len(pairs), 1)
     most = np.argsort(-pairs[first, second], kind="stable")[:N_EDGES]
     corners = np.eye(len(pairs))
-    share = EDGE_SHARES[:, None, None]
+    share = shares[:, None, None]
     edges = (1 - share) * corners[first[most]] + share * corners[second[most]]
     return np.asarray(edges.reshape(-1, len(pairs)))

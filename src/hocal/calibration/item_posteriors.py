@@ -1,0 +1,373 @@
+"""What labels alone say about each item: its label distribution, its disagreement, its majority.
+
+`hocal.calibration.labels_alone` has a prior of points, which is all that choosing the next labels
+needs. Limits need more: between points there is nothing, so with five labels or more the posterior
+of an item would sit on the two or three nearest points and look surer than it is. Here the prior is
+a mixture of Dirichlet distributions around the same stars and edges, and around the mean. Given
+labels s, component c with parameters a_c becomes Dirichlet(a_c + s) and weighs
+
+    w_c prod_j (a_cj)_(s_j) / (|a_c|)_(|s|),    (x)_m = x (x + 1) ... (x + m - 1),
+
+which has a logarithm that is a sum of matrix products. Means and expected entropies are closed
+forms; limits and the majority come from draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from hocal._base.frames import to_frame
+from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.validation import check_choice, check_counts, check_fraction, label_totals
+from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
+from hocal.calibration.labels_alone import (
+    MANY_CLASSES,
+    PRIOR_LABELS,
+    Confusion,
+    check_labels_alone,
+    count_confusion,
+    place_edges,
+    place_stars,
+)
+from hocal.uncertainty.entropy import get_entropy
+from hocal.uncertainty.snapshots import as_dense, distinct_rows
+
+__all__ = ["LabelPosterior", "label_posterior"]
+
+ENTROPIES = ("shannon", "ordinal")
+# Shares of other labels of the stars, from next to none to a bare half, and how concentrated the
+# items around a star are, from wherever to all alike.
+SHARES = np.array([0.002, 0.02, 0.06, 0.15, 0.3, 0.5])
+CONCENTRATIONS = np.array([1.0, 3.0, 10.0, 40.0, 400.0])
+FEW_SHARES = np.array([0.002, 0.15, 0.5])  # with very many classes, to stay in memory
+FEW_CONCENTRATIONS = np.array([3.0, 40.0])
+EDGE_SHARES = np.array([0.2, 0.35, 0.5, 0.65, 0.8])
+EDGE_CONCENTRATIONS = np.array([3.0, 12.0, 50.0, 400.0])
+OFF_EDGE = 0.02  # share of other classes on an edge, in their frequency
+# Around the mean of all labels, and around the middle: items that no star describes.
+MEAN_CONCENTRATIONS = np.array([0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 100.0])
+LEAST_SHARE = 1e-5  # of a component, for every class: no label is impossible
+BLOCK_NUMBERS = 4_000_000  # in the largest array of a block: 32 MB
+# Draws for all distinct label counts together, some seconds, and for one of them: a hundred are
+# the fewest that have a second smallest at 95%, and a thousand place limits to a hundredth.
+MAX_DRAWN = 100_000_000
+FEWEST_DRAWS = 100
+MOST_DRAWS = 1_000
+TINY = 1e-300  # added to draws, of which all may underflow
+# Limits are rounded outwards to so many, in nats or steps of the scale: finer differences are not
+# known, and a clear item has 0 in its interval.
+STEP = 0.01
+ROUNDING = 1e-9  # of steps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelPosterior:
+    """What is known about each item given its labels and what those of all items have in common.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_items, n_classes)
+        Expected label distribution: the shares of the labels, pulled towards what is common.
+    aleatoric, lower, upper : ndarray of shape (n_items,)
+        Expected aleatoric uncertainty, and limits between which it lies with probability
+        `confidence`. They are rounded outwards to hundredths.
+    majority : ndarray of shape (n_items,), int
+        Class that most people would most probably choose.
+    majority_probability : ndarray of shape (n_items,)
+        Probability that it is: one minus that of another class being chosen more often.
+    n_labels : ndarray of shape (n_items,), int
+        Labels of the item.
+    entropy : {"shannon", "ordinal"}
+        What uncertainty is measured with.
+    confidence : float
+        Of each item's limits.
+
+    Examples
+    --------
+    >>> from hocal.calibration import label_posterior
+    >>> label_posterior([[5, 0]] * 40 + [[3, 2]] * 10 + [[0, 5]] * 30)
+    LabelPosterior(80 items, mean aleatoric 0.13)
+    """
+
+    mean: Array
+    aleatoric: Array
+    lower: Array
+    upper: Array
+    majority: Index
+    majority_probability: Array
+    n_labels: IntArray
+    entropy: str
+    confidence: float
+
+    def __repr__(self) -> str:
+        return f"LabelPosterior({len(self.mean)} items, mean aleatoric {self.aleatoric.mean():.2f})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return one value per item by column, without the label distributions."""
+        return {
+            "aleatoric": self.aleatoric,
+            "aleatoric_lower": self.lower,
+            "aleatoric_upper": self.upper,
+            "majority": self.majority,
+            "majority_probability": self.majority_probability,
+            "n_labels": self.n_labels,
+        }
+
+    def to_frame(self, backend: Any = "pandas") -> Any:
+        """Return one row per item as a dataframe; "pandas", "polars" or "pyarrow"."""
+        return to_frame(self.as_dict(), backend)
+
+
+class _Prior(NamedTuple):
+    """A mixture of Dirichlet distributions, and what it was made of."""
+
+    parameters: Array  #: (n_components, n_classes)
+    weights: Array  #: (n_components,)
+    n_items: float  #: items that it was fitted to, with those that the uniform prior counts as
+    least: float  #: what the uniform prior gives to each component, in items
+
+    @property
+    def total(self) -> Array:
+        """The sum of the parameters of each component."""
+        return np.asarray(self.parameters.sum(axis=1))
+
+
+class _Facts(NamedTuple):
+    """What is known given each distinct row of counts."""
+
+    mean: Array
+    aleatoric: Array
+    lower: Array
+    upper: Array
+    majority: Index
+    majority_probability: Array
+
+
+def label_posterior(
+    counts: Any,
+    *,
+    entropy: str = "shannon",
+    confidence: float = 0.95,
+    progress: Callable[[int, int], object] | None = None,
+) -> LabelPosterior:
+    """Say what each item is like, from the labels of all items and no model.
+
+    An item with three labels that agree may still be torn: how likely that is, the other items
+    tell. All items share a prior, a mixture of Dirichlet distributions that keeps the identity of
+    classes, and each has a posterior given its own labels. The labels of an item are taken out of
+    its prior, to first order, so that they do not count twice.
+
+    Limits cover the aleatoric uncertainty of items at their level on average over items, if there
+    are a few hundred items and their labels are independent. With fewer, above all in many classes,
+    they are somewhat too narrow. From one label per item everything but `mean` is a guess.
+
+    Parameters
+    ----------
+    counts : array or sparse matrix of shape (n_items, n_classes)
+        Label counts; totals may differ, and items without labels are allowed.
+    entropy : {"shannon", "ordinal"}
+        Measure of uncertainty: nats, or half the mean distance of two labels on a scale.
+    confidence : float, default=0.95
+        Of each item's limits.
+    progress : callable, optional
+        Called with how many distinct rows of counts are done, and how many there are.
+
+    Returns
+    -------
+    LabelPosterior
+        Label distribution, aleatoric uncertainty with limits, and majority of each item. It does
+        not depend on the order of the items.
+
+    Examples
+    --------
+    >>> from hocal.calibration import label_posterior
+    >>> counts = [[5, 0, 0]] * 40 + [[0, 5, 0]] * 40 + [[0, 3, 2]] * 20
+    >>> posterior = label_posterior(counts)
+    >>> bool(posterior.aleatoric[0] < 0.1 < 0.5 < posterior.aleatoric[80])
+    True
+    >>> posterior.majority[[0, 40, 80]].tolist()
+    [0, 1, 1]
+    """
+    check_choice(entropy, "entropy", ENTROPIES)
+    confidence = check_fraction(confidence, "confidence")
+    checked = check_counts(counts, minimum_total=0)
+    totals = check_labels_alone(checked, stacklevel=3)
+    found = distinct_rows(checked)
+    prior = _fit_prior(found.unique, found.multiplicity.astype(np.float64))
+    facts = _describe(prior, found.unique, entropy, confidence, progress)
+    columns = {name: values[found.inverse] for name, values in facts._asdict().items()}
+    return LabelPosterior(
+        **columns, n_labels=totals.astype(np.int64), entropy=entropy, confidence=confidence
+    )
+
+
+def _fit_prior(snapshots: Counts, frequency: Array) -> _Prior:
+    """Return the mixture with the largest penalised likelihood; empty rows tell nothing."""
+    totals = label_totals(snapshots)
+    labelled = np.flatnonzero(totals)
+    times = frequency[labelled]
+    parameters = _make_components(count_confusion(snapshots[labelled], times))
+    n_items = float(times.sum())
+    prior_items = PRIOR_LABELS * n_items / float(times @ totals[labelled])
+    rows, sampled = sample_snapshots(np.arange(len(labelled)), times)
+    logs = _log_likelihood(parameters, as_dense(snapshots[labelled][rows]))
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights = fit_pool(likelihood, sampled, prior=prior_items).weights
+    return _Prior(parameters, weights, n_items + prior_items, prior_items / len(weights))
+
+
+def _make_components(confusion: Confusion) -> Array:
+    """Return the parameters of the Dirichlet distributions, (n_components, n_classes)."""
+    n_classes = len(confusion.mean)
+    few = n_classes > MANY_CLASSES
+    stars = place_stars(FEW_SHARES if few else SHARES, confusion.instead)
+    edges = place_edges(EDGE_SHARES, confusion.pairs)
+    edges = (1 - OFF_EDGE) * edges + OFF_EDGE * confusion.mean
+    middle = np.stack([confusion.mean, np.full(n_classes, 1 / n_classes)])
+    kinds = [
+        (stars, FEW_CONCENTRATIONS if few else CONCENTRATIONS),
+        (edges, EDGE_CONCENTRATIONS),
+        (middle, MEAN_CONCENTRATIONS),
+    ]
+    parameters = np.concatenate(
+        [total * np.maximum(means, LEAST_SHARE) for means, totals in kinds for total in totals]
+    )
+    return np.asarray(parameters)
+
+
+def _log_likelihood(parameters: Array, counts: IntArray) -> Array:
+    """Return the logarithm of each row's likelihood under each component, up to a constant."""
+    total = parameters.sum(axis=1)
+    n_labels = counts.sum(axis=1)
+    logs = -_rising(total[None], n_labels[:, None])
+    for m in range(int(counts.max(initial=0))):  # log (x)_s is the sum of log(x + m) over m < s
+        logs += (counts > m) @ np.log(parameters + m).T
+    return np.asarray(logs)
+
+
+def _rising(x: Array, n: IntArray) -> Array:
+    """Return log (x)_n."""
+    return np.asarray(special.gammaln(x + n) - special.gammaln(x))
+
+
+def _describe(
+    prior: _Prior,
+    snapshots: Counts,
+    entropy: str,
+    confidence: float,
+    progress: Callable[[int, int], object] | None,
+) -> _Facts:
+    """Go through distinct rows of counts, some at a time."""
+    n_rows, n_classes = snapshots.shape
+    n_draws = int(np.clip(MAX_DRAWN // (n_rows * n_classes), FEWEST_DRAWS, MOST_DRAWS))
+    largest = max(len(prior.weights), n_draws * n_classes)
+    step = max(BLOCK_NUMBERS // largest, 1)
+    generator = np.random.default_rng(0)
+    blocks = []
+    for start in range(0, n_rows, step):
+        own = as_dense(snapshots[start : start + step])
+        weights = _weigh(prior, own)
+        draws = _draw(prior, weights, own, n_draws, generator)
+        blocks.append(_summarise(prior, weights, own, draws, entropy, confidence))
+        if progress is not None:
+            progress(min(start + step, n_rows), n_rows)
+    return _Facts(*map(np.concatenate, zip(*blocks, strict=True)))
+
+
+def _weigh(prior: _Prior, own: IntArray) -> Array:
+    """Return the weights of the components given labels that were taken out of the prior.
+
+    At the maximum, n_items w is the sum of what all items give to the components, and of the
+    uniform prior's share. Without an item's own part it is the first step of a new fit.
+    """
+    logs = _log_likelihood(prior.parameters, own)
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    with_own = _normalise(likelihood * prior.weights)
+    labelled = own.sum(axis=1, keepdims=True) > 0
+    others = np.maximum(prior.n_items * prior.weights - with_own * labelled, prior.least)
+    return _normalise(likelihood * others)
+
+
+def _normalise(weights: Array) -> Array:
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _draw(
+    prior: _Prior, weights: Array, own: IntArray, n_draws: int, generator: np.random.Generator
+) -> Array:
+    """Draw label distributions of each row, (n_rows, n_draws, n_classes)."""
+    n_rows, n_components = weights.shape
+    ends = np.cumsum(weights, axis=1) + np.arange(n_rows)[:, None]  # one row after the other
+    places = (np.arange(n_draws) + 0.5) / n_draws  # evenly: less noise than at random
+    wanted = (np.arange(n_rows)[:, None] + places).ravel()
+    chosen = np.searchsorted(ends.ravel(), wanted).reshape(n_rows, n_draws)
+    chosen = np.clip(chosen - np.arange(n_rows)[:, None] * n_components, 0, n_components - 1)
+    draws = generator.standard_gamma(prior.parameters[chosen] + own[:, None]) + TINY
+    return np.asarray(draws / draws.sum(axis=2, keepdims=True))
+
+
+def _summarise(
+    prior: _Prior, weights: Array, own: IntArray, draws: Array, entropy: str, confidence: float
+) -> _Facts:
+    """Return what is known about some rows."""
+    total = prior.total + own.sum(axis=1, keepdims=True)  # (n_rows, n_components)
+    shared = weights / total
+    mean = shared @ prior.parameters + shared.sum(axis=1, keepdims=True) * own
+    expected = _EXPECTED[entropy](prior.parameters, own, total)
+    lower, upper = _limits(draws, entropy, confidence)
+    leading = draws.argmax(axis=2)
+    leads = np.stack([(leading == j).mean(axis=1) for j in range(own.shape[1])], axis=1)
+    return _Facts(
+        mean=mean,
+        aleatoric=(weights * expected).sum(axis=1),
+        lower=lower,
+        upper=upper,
+        majority=leads.argmax(axis=1),
+        majority_probability=leads.max(axis=1),
+    )
+
+
+def _limits(draws: Array, entropy: str, confidence: float) -> tuple[Array, Array]:
+    """Return quantiles of the entropy of draws, rounded outwards."""
+    measure = get_entropy(entropy)
+    n_draws = draws.shape[1]
+    values = np.sort(measure.value(draws), axis=1)
+    n_outside = int((1 - confidence) / 2 * n_draws)
+    lower = np.floor(values[:, n_outside] / STEP + ROUNDING) * STEP
+    upper = np.ceil(values[:, n_draws - 1 - n_outside] / STEP - ROUNDING) * STEP
+    return lower, np.minimum(upper, measure.maximum(draws.shape[2]))
+
+
+def _expected_shannon(parameters: Array, own: IntArray, total: Array) -> Array:
+    """Return E[H(p)] under Dirichlet(a + s): psi(t + 1) - sum_j b_j psi(b_j + 1) / t, b = a + s."""
+
+    def part(x: Array) -> Array:
+        return np.asarray(x * special.digamma(x + 1))
+
+    before = part(parameters)
+    sums = before.sum(axis=1) + np.zeros(total.shape)
+    for m in range(int(own.max(initial=0))):  # each label adds to the part of its class
+        after = part(parameters + m + 1)
+        sums += (own > m) @ (after - before).T
+        before = after
+    return np.asarray(special.digamma(total + 1) - sums / total)
+
+
+def _expected_ordinal(parameters: Array, own: IntArray, total: Array) -> Array:
+    """Return E[sum_j F_j (1 - F_j)] with F_j of a beta distribution with sums b_j and t - b_j."""
+    a = parameters.cumsum(axis=1)[:, :-1]
+    s = own.cumsum(axis=1)[:, :-1]
+    sums = a.sum(axis=1) + s.sum(axis=1)[:, None]
+    squares = (a**2).sum(axis=1) + 2 * s @ a.T + (s**2).sum(axis=1)[:, None]
+    return np.asarray((total * sums - squares) / (total * (total + 1)))
+
+
+_EXPECTED: dict[str, Callable[[Array, IntArray, Array], Array]] = {
+    "shannon": _expected_shannon,
+    "ordinal": _expected_ordinal,
+}

@@ -1,0 +1,177 @@
+"""What labels alone say about each item, held against worlds with known truth and real labels."""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse, special, stats
+
+import hocal
+from calibration.test_labels_alone import REAL
+from hocal.calibration import item_posteriors, label_posterior
+from hocal.uncertainty import pair_disagreement
+from hocal.uncertainty.snapshots import draw_snapshots
+
+Array = NDArray[np.float64]
+
+WORLDS = {
+    "clear and torn": ([0.1, 0.1, 0.1], [3.0, 3.0, 0.3]),
+    "anything": ([1.0, 1.0, 1.0],),
+    "few of ten classes": ([0.1] * 10,),
+    "two classes": ([0.3, 0.3], [4.0, 4.0]),
+    "nearly clear": ([0.2, 0.02, 0.02, 0.02], [0.02, 0.3, 0.02, 0.02]),
+}
+
+
+def draw_world(name: str, n_items: int, seed: int) -> Array:
+    """Return label distributions, items taking turns among the components of a world."""
+    generator = np.random.default_rng(seed)
+    parts = [generator.dirichlet(a, n_items // len(WORLDS[name])) for a in WORLDS[name]]
+    return np.concatenate(parts)
+
+
+def draw_labels(p: Array, k: int, seed: int) -> NDArray[np.int64]:
+    return np.random.default_rng(seed).multinomial(k, p / p.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 3, 5, 10])
+@pytest.mark.parametrize("name", WORLDS)
+def test_limits_cover_the_true_uncertainty_at_their_level(name: str, k: int) -> None:
+    covered, said, right = [], [], []
+    for seed in range(3):
+        p = draw_world(name, 600, seed)
+        found = label_posterior(draw_labels(p, k, seed + 100))
+        truth = special.entr(p).sum(axis=1)
+        covered.append(((found.lower <= truth) & (truth <= found.upper)).mean())
+        said.append(found.majority_probability.mean())
+        right.append((p.argmax(axis=1) == found.majority).mean())
+
+    # Two or three labels do not identify the prior, which decides between worlds that fit.
+    assert np.mean(covered) > 0.925
+    assert np.mean(said) == pytest.approx(np.mean(right), abs=0.06)
+
+
+@pytest.mark.slow
+def test_half_of_the_items_lie_in_their_limits_at_one_half() -> None:
+    p = draw_world("clear and torn", 4_000, 0)
+    found = label_posterior(draw_labels(p, 5, 1), confidence=0.5)
+    truth = special.entr(p).sum(axis=1)
+
+    assert ((found.lower <= truth) & (truth <= found.upper)).mean() == pytest.approx(0.5, abs=0.07)
+
+
+@pytest.mark.slow
+def test_of_majorities_with_a_probability_so_many_are_right() -> None:
+    p = draw_world("clear and torn", 6_000, 2)
+    found = label_posterior(draw_labels(p, 5, 3))
+    right = p.argmax(axis=1) == found.majority
+
+    for low, high in ((0.3, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)):
+        here = (found.majority_probability >= low) & (found.majority_probability < high)
+        assert right[here].mean() == pytest.approx(
+            found.majority_probability[here].mean(), abs=0.06
+        )
+
+
+def test_expected_entropies_are_those_of_draws() -> None:
+    """The closed forms against a hundred thousand draws of one Dirichlet distribution."""
+    parameters = np.array([[0.7, 1.1, 0.3]])
+    own = np.array([[2, 0, 3]])
+    total = parameters.sum(axis=1) + own.sum(axis=1, keepdims=True)
+    draws = np.random.default_rng(0).dirichlet(parameters[0] + own[0], 100_000)
+
+    for name, expected in item_posteriors._EXPECTED.items():
+        value = hocal.uncertainty.get_entropy(name).value(draws).mean()
+        assert expected(parameters, own, total)[0, 0] == pytest.approx(value, abs=2e-3)
+
+
+def test_an_items_own_labels_do_not_count_twice() -> None:
+    """Each item's prior made of all others, by as many fits, gives much the same."""
+    p = draw_world("clear and torn", 60, 4)
+    counts = draw_labels(p, 3, 5)
+    found = label_posterior(counts)
+    apart = []
+    for row in range(0, 60, 4):
+        others = np.delete(counts, row, axis=0)
+        prior = item_posteriors._fit_prior(others, np.ones(59))
+        logs = item_posteriors._log_likelihood(prior.parameters, counts[[row]])
+        weights = item_posteriors._normalise(np.exp(logs) * prior.weights)
+        total = prior.total + counts[row].sum()
+        apart.append(((weights / total) @ (prior.parameters + counts[row]))[0])
+
+    np.testing.assert_allclose(found.mean[::4], apart, atol=0.03)
+
+
+def test_a_clear_item_may_have_no_uncertainty_and_a_torn_one_must_have_some() -> None:
+    counts = np.repeat([[8, 0], [0, 8], [4, 4]], [60, 60, 30], axis=0)
+    found = label_posterior(counts)
+
+    assert found.lower[0] == 0
+    assert found.upper[0] < found.lower[-1]
+    assert found.majority_probability[0] > 0.99
+
+
+def test_label_distributions_sum_to_one_and_limits_hold_the_estimate() -> None:
+    found = label_posterior(draw_labels(draw_world("few of ten classes", 200, 0), 4, 1))
+
+    np.testing.assert_allclose(found.mean.sum(axis=1), 1)
+    assert (found.lower <= found.aleatoric).all()
+    assert (found.aleatoric <= found.upper).all()
+
+
+def test_ordinal_uncertainty_knows_that_neighbours_are_near() -> None:
+    rows = [[5, 0, 0], [0, 5, 0], [0, 0, 5], [3, 2, 0], [3, 0, 2]]
+    found = label_posterior(np.repeat(rows, 30, axis=0), entropy="ordinal")
+
+    assert found.aleatoric[-1] > found.aleatoric[100] > found.aleatoric[0]
+    assert (found.upper <= 0.5).all()  # a quarter for each step of the scale
+
+
+def test_sparse_and_ragged_counts_and_items_without_labels_are_described() -> None:
+    counts = np.array([[3, 0], [1, 0], [0, 0], [1, 4], [2, 2]] * 20)
+    dense = label_posterior(counts)
+    found = label_posterior(sparse.csr_array(counts))
+
+    np.testing.assert_allclose(found.mean, dense.mean, atol=1e-9)
+    assert found.n_labels[:5].tolist() == [3, 1, 0, 5, 4]
+
+
+def test_progress_ends_with_all_rows() -> None:
+    seen: list[tuple[int, int]] = []
+    label_posterior([[2, 0], [0, 2], [1, 1]], progress=lambda done, all_: seen.append((done, all_)))
+
+    assert seen == [(3, 3)]
+
+
+def test_rows_become_a_dataframe() -> None:
+    frame = label_posterior([[2, 0], [0, 2], [1, 1]]).to_frame()
+
+    assert list(frame.columns)[:3] == ["aleatoric", "aleatoric_lower", "aleatoric_upper"]
+
+
+def test_an_unknown_entropy_is_refused() -> None:
+    with pytest.raises(hocal.InputError, match="`entropy` must be one of"):
+        label_posterior([[1, 1]], entropy="brier")
+
+
+@pytest.mark.skipif(
+    "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
+)
+@pytest.mark.parametrize("name", REAL)
+def test_sorting_by_uncertainty_puts_items_first_about_which_other_people_disagree(
+    name: str,
+) -> None:
+    """Against the entropy of the same labels, whose many equals come in any order in a list."""
+    every = REAL[name]()
+    ours, plain = [], []
+    for seed in range(3):
+        own = draw_snapshots(every, 3, replace=False, random_state=seed)
+        disagreement = pair_disagreement(every - own)
+        entropy = special.entr(own / 3).sum(axis=1)
+        order = np.random.default_rng(seed).random(len(own)) * 1e-9
+        ours.append(stats.spearmanr(label_posterior(own).aleatoric, disagreement).statistic)
+        plain.append(stats.spearmanr(entropy + order, disagreement).statistic)
+
+    assert np.mean(ours) > np.mean(plain) - 0.01
