@@ -161,6 +161,8 @@ ROOMS: dict[str, list[str]] = {
         "irreducible",
         "gains",
         "comparison",
+        "class_shares",
+        "standing_in",
         "planning",
         "budget",
         "label_gains",

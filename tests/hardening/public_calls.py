@@ -61,6 +61,7 @@ QUICKER: dict[str, dict[str, Any]] = {
     "plan_budget": {"k": 2, "n_simulations": 1},
     "summarise": {"planning": False, "n_listed": 2, "n_gallery": 0},
     "make_ambiguous_digits": {"n_items": 10},
+    "stand_in": {"probabilities": np.full((6, 2), 0.5), "annotator": "who"},
 }
 
 # Sizes that one could mean, and sizes that nobody can.
