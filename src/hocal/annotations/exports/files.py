@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = ["AGAIN", "ENDINGS", "ExportFile", "open_export", "refuse", "simple_en
 ENDINGS = (".json", ".jsonl", ".csv", ".tsv")
 # of everything that is unpacked: far beyond any export, and what a machine with little memory holds
 MAX_BYTES = 1 << 30
+MAX_ENTRIES = 200_000  # of a folder with all folders in it: the root of a disk is no export
 # files in a folder or zip: one per person, or one per task in cloud storage
 MAX_FILES = 100_000
 AGAIN = "It may be damaged or cut off: export it again."
@@ -124,7 +126,11 @@ def _folder(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Give the files in a folder and the folders in it; links that lead out of it are refused."""
     root = folder.resolve()
     left = MAX_BYTES
-    paths = sorted(path for path in folder.rglob("*") if _is_ours(path.name) and path.is_file())
+    listed = list(islice(folder.rglob("*"), MAX_ENTRIES))
+    if len(listed) == MAX_ENTRIES:
+        rule = f"must be a folder with fewer than {MAX_ENTRIES:,} entries"
+        raise refuse(rule, value=str(folder))
+    paths = sorted(path for path in listed if _is_ours(path.name) and path.is_file())
     _check_number(len(paths))
     for path in paths:
         name = path.relative_to(folder).as_posix()
