@@ -62,6 +62,7 @@ ROOMS: dict[str, list[str]] = {
         "judgements",
         "counting",
         "first_labels",
+        "answers",
         "predictions",
         "cell_counting",
         "exports",

@@ -62,6 +62,7 @@ QUICKER: dict[str, dict[str, Any]] = {
     "summarise": {"planning": False, "n_listed": 2, "n_gallery": 0},
     "make_ambiguous_digits": {"n_items": 10},
     "stand_in": {"probabilities": np.full((6, 2), 0.5), "annotator": "who"},
+    "split_answers": {"answer": "label"},
 }
 
 # Sizes that one could mean, and sizes that nobody can.
