@@ -136,8 +136,11 @@ def test_people_read_what_the_labels_should_bring(run: Run, study: Study, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--budget", "0"], "`--budget` must be an integer from 1 to 1200, got 0."),
-        (["--budget", "5000"], "`--budget` must be an integer from 1 to 1200, got 5000."),
+        (["--budget", "0"], "`--budget` must be an integer from 1 to 120000, got 0."),
+        (
+            ["--budget", "5000", "--limit", "10"],
+            "`--budget` must be an integer from 1 to 1200, got 5000.",
+        ),
         (["--budget", "9", "--objective", "x"], "`--objective` must be one of 'distribution'"),
         (["--budget", "9", "--limit", "0"], "`--limit` must be an integer from 1 to 1000, got 0"),
         (

@@ -241,12 +241,22 @@ def test_two_hundred_thousand_items_share_their_computation() -> None:
     assert bought.expected_gain > bought.uniform_gain
 
 
+def test_few_items_may_share_a_large_budget() -> None:
+    bought = next_labels(prior(2), [[1, 0, 0], [0, 1, 0]], budget=60)
+
+    assert bought.labels.sum() == 60
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"budget": 0}, "`budget` must be an integer from 1 to 20, got 0"),
-        ({"budget": 21}, "from 1 to 20, got 21. With more, buy in rounds, or allow more labels"),
-        ({"budget": 2.5}, "`budget` must be an integer from 1 to 20, got 2.5"),
+        ({"budget": 0}, "`budget` must be an integer from 1 to 2000, got 0"),
+        ({"budget": 2001}, "`budget` must be an integer from 1 to 2000, got 2001"),
+        (
+            {"budget": 21, "limit": 10},
+            "from 1 to 20, got 21. With more, buy in rounds, or allow more labels",
+        ),
+        ({"budget": 2.5}, "`budget` must be an integer from 1 to 2000, got 2.5"),
         ({"objective": "kappa"}, "`objective` must be one of 'distribution', 'aleatoric', 'majo"),
         ({"limit": 0}, "`limit` must be an integer from 1 to 1000, got 0"),
         ({"limit": [1]}, r"`limit` must be one number, or one for each of 2 items, got shape"),

@@ -71,7 +71,8 @@ def next_labels(
         ),
     ] = "distribution",
     limit: Annotated[
-        int | None, typer.Option(help="Most labels for one item now; ten by default.")
+        int | None,
+        typer.Option(help="Most labels for one item now; ten, or twice an even share."),
     ] = None,
     first: Annotated[
         int | None,

@@ -149,7 +149,8 @@ def next_labels(
         What should be known better: the label distribution of the items, their Shannon aleatoric
         uncertainty, or their majority class.
     limit : int or array of shape (n_items,), optional
-        Most labels for one item now, such as people who have not judged it yet; ten by default.
+        Most labels for one item now, such as people who have not judged it yet; by default ten, or
+        twice what each would get of a budget that is spread evenly.
 
     Returns
     -------
@@ -225,15 +226,17 @@ def check_purchase(
 ) -> IntArray:
     """Check what is asked for, and return the most labels for each item."""
     check_choice(objective, "objective", OBJECTIVES)
+    if limit is None:
+        whole = check_integer(budget, "budget", minimum=1, maximum=MAX_LIMIT * n_items)
+        even = -(-whole // n_items)
+        return np.full(n_items, min(max(DEFAULT_LIMIT, 2 * even), MAX_LIMIT))
     most = _check_limit(limit, n_items)
     why = "With more, buy in rounds, or allow more labels for an item with `limit`."
     check_integer(budget, "budget", minimum=1, maximum=int(most.sum()), why=why)
     return most
 
 
-def _check_limit(limit: ArrayLike | None, n_items: int) -> IntArray:
-    if limit is None:
-        return np.full(n_items, DEFAULT_LIMIT)
+def _check_limit(limit: ArrayLike, n_items: int) -> IntArray:
     most = check_whole(limit, "limit")
     if most.ndim == 0:
         return np.full(n_items, check_integer(limit, "limit", minimum=1, maximum=MAX_LIMIT))
