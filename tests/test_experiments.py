@@ -227,7 +227,10 @@ def test_a_monitor_raises_no_alarm_where_none_is_stored(
     monkeypatch.setattr(streams, "MOVED", (0.0,))
     monkeypatch.setattr(streams, "STREAMS", 3)
 
-    assert streams.resample(streams.FIRST_SEED)["0.0"]["alarms"] == stored("monitor_streams")["first"]["0.0"]
+    assert (
+        streams.resample(streams.FIRST_SEED)["0.0"]["alarms"]
+        == stored("monitor_streams")["first"]["0.0"]
+    )
 
 
 def test_the_cusum_is_the_largest_sum_up_to_now(load: Load) -> None:

@@ -160,7 +160,7 @@ def test_every_prediction_has_a_cell_in_the_layout(
     "partition",
     [
         hocal.TopLabelPartition(100_000),
-        hocal.TopLabelPartition(2**70),
+        hocal.TopLabelPartition(2**60),
         hocal.QuantilePartition(100_000),
         hocal.UniformPartition(100_000),
         hocal.KMeansPartition(2**31),

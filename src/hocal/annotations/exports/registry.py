@@ -28,8 +28,8 @@ def register_tool(tool: AnnotationTool) -> None:
     Examples
     --------
     >>> from hocal.annotations.exports import known_tools
-    >>> known_tools()[:3]
-    ['argilla', 'doccano', 'label-studio']
+    >>> "argilla" in known_tools()
+    True
     """
     _TOOLS[tool.name] = tool
 

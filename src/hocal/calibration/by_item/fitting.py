@@ -106,8 +106,9 @@ def fit_items(
             rows = order[start : start + OUT_OF_FOLD_ITEMS]
             mixtures = model.predict_without(folds[rows], *items.take(rows))
             aleatoric = mixtures.aleatoric()
-            uncertainty[0, rows] = aleatoric
-            uncertainty[1, rows] = entropy_of_rows(mixtures.prediction) - aleatoric
+            predictive = entropy_of_rows(mixtures.prediction)
+            uncertainty[0, rows] = np.minimum(aleatoric, predictive)  # but for rounding it is
+            uncertainty[1, rows] = predictive - uncertainty[0, rows]
     return replace(model, out_of_fold=uncertainty)
 
 
