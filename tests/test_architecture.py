@@ -39,6 +39,7 @@ ROOMS: dict[str, list[str]] = {
         "equivalence",
         "label_sets",
         "sets",
+        "credal_sets",
     ],
     "cells": ["protocol", "partitions", "statistics"],
     "guarantees": [

@@ -25,6 +25,7 @@ from hocal._base.validation import (
     check_simplex,
 )
 from hocal.guarantees.bounds import higher_order_interval
+from hocal.uncertainty.credal_sets import CredalSets
 from hocal.uncertainty.decomposition import Decomposition
 from hocal.uncertainty.distance import wasserstein
 from hocal.uncertainty.label_sets import LabelSets
@@ -325,7 +326,7 @@ def aleatoric_error(
 
 
 def coverage(
-    sets: PredictionSets | LabelSets,
+    sets: PredictionSets | CredalSets | LabelSets,
     counts: Any = None,
     *,
     label_distributions: ArrayLike | None = None,
@@ -334,7 +335,7 @@ def coverage(
 
     Parameters
     ----------
-    sets : PredictionSets or LabelSets
+    sets : PredictionSets, CredalSets or LabelSets
         Sets of the test items, expanded or not. Of sets of labels it is the share of an item's
         labels that its set holds, averaged over items.
     counts : array or sparse matrix of shape (n_items, n_classes)
@@ -355,8 +356,8 @@ def coverage(
     >>> hocal.coverage(sets, [[5, 5], [9, 1]])
     0.5
     """
-    made = "Make them with hocal.predict_set."
-    check_kind(sets, "sets", PredictionSets, LabelSets, remedy=made)
+    made = "Make them with hocal.predict_set or hocal.uncertainty.credal_set."
+    check_kind(sets, "sets", PredictionSets, CredalSets, LabelSets, remedy=made)
     points = _label_distributions(counts, label_distributions)
     if isinstance(sets, LabelSets):
         check_same_length(sets, points, ("sets", "counts"))

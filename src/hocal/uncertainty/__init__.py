@@ -1,5 +1,6 @@
 """What a mixture of label distributions is, and what follows from it."""
 
+from hocal.uncertainty.credal_sets import CredalSets, credal_set
 from hocal.uncertainty.decomposition import (
     Decomposition,
     LossDecomposition,
@@ -55,6 +56,7 @@ __all__ = [
     "Brier",
     "CentralMoments",
     "Compressed",
+    "CredalSets",
     "Custom",
     "Decomposition",
     "Entropy",
@@ -76,6 +78,7 @@ __all__ = [
     "binary_moments",
     "central_moments",
     "compress",
+    "credal_set",
     "decompose",
     "decompose_loss",
     "draw_labels",

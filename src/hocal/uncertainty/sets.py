@@ -26,7 +26,7 @@ from hocal.uncertainty.label_sets import (
 )
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 
-__all__ = ["PredictionSets", "predict_set"]
+__all__ = ["PredictionSets", "distance_to_mean", "heaviest_atoms", "predict_set"]
 
 _ROUNDING = 1e-12  # of a cumulated sum of weights and of a distance
 
@@ -214,7 +214,8 @@ def predict_set(
     if calibration is not None:
         raise InputError("calibration", 'must be left out unless kind="labels"')
     if shape == "atoms":
-        return _heaviest_atoms(mixtures, wanted)
+        centres, mass = heaviest_atoms(mixtures, wanted)
+        return PredictionSets(centres, np.zeros(len(mixtures)), mass)
     return _central_balls(mixtures, wanted)
 
 
@@ -229,8 +230,15 @@ def _scores_of(calibration: Any, n_classes: int) -> LabelScores | None:
     return LabelScores.of(means, labels)
 
 
-def _heaviest_atoms(mixtures: Mixtures, wanted: float) -> PredictionSets:
-    order, reached = _cumulate(mixtures, -mixtures.weights)
+def heaviest_atoms(
+    mixtures: Mixtures, wanted: float, *, ties: Array | None = None
+) -> tuple[Mixtures, Array]:
+    """Return the heaviest atoms of each item that reach a mass together, and the mass they have.
+
+    Among atoms of the same weight those with the least of `ties` come first.
+    """
+    keys = (-mixtures.weights,) if ties is None else (ties, -mixtures.weights)
+    order, reached = _cumulate(mixtures, *keys)
     # the atom that crosses the mark is kept
     keep = reached - mixtures.weights[order] < wanted - _ROUNDING
     kept = order[keep]
@@ -240,19 +248,26 @@ def _heaviest_atoms(mixtures: Mixtures, wanted: float) -> PredictionSets:
     sums = np.bincount(owner, weights, minlength=mixtures.n_mixtures)
     mass = np.where(sizes > 0, sums, np.nan)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    centres = Mixtures.trusted(
+    atoms = Mixtures.trusted(
         mixtures.points_at(kept), weights / mass[owner], offsets, mixtures.index
     )
-    return PredictionSets(centres, np.zeros(len(mixtures)), mass[mixtures.index])
+    return atoms, mass[mixtures.index]
 
 
-def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
+def distance_to_mean(mixtures: Mixtures, metric: Literal["l1", "l2"]) -> Array:
+    """Return the distance of each atom to the mean of its mixture, (n_atoms,)."""
     stored = mixtures.stored()
     centre = stored.mean()
     distance = np.empty(len(mixtures.weights))
     for block in stored.blocks(stored.index):
         row, atom, _ = stored.pairs(stored.index[block])
-        distance[atom] = _norm(stored.points_at(atom) - centre[block][row], "l1")
+        distance[atom] = _norm(stored.points_at(atom) - centre[block][row], metric)
+    return distance
+
+
+def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
+    centre = mixtures.stored().mean()
+    distance = distance_to_mean(mixtures, "l1")
     order, reached = _cumulate(mixtures, distance)
     inside = reached - mixtures.weights[order] < wanted - _ROUNDING
     kept = order[inside]
@@ -272,9 +287,9 @@ def _owners(mixtures: Mixtures) -> Index:
     return np.repeat(np.arange(mixtures.n_mixtures), mixtures.sizes)
 
 
-def _cumulate(mixtures: Mixtures, key: Array) -> tuple[Index, Array]:
-    """Order the atoms of each mixture by a key and cumulate their weights in that order."""
-    order = np.lexsort((key, _owners(mixtures)))
+def _cumulate(mixtures: Mixtures, *keys: Array) -> tuple[Index, Array]:
+    """Order the atoms of each mixture by keys, the last first, and cumulate their weights."""
+    order = np.lexsort((*keys, _owners(mixtures)))
     total = np.concatenate([[0.0], np.cumsum(mixtures.weights[order])])
     before = total[mixtures.offsets[:-1]]  # mass of all earlier mixtures
     return order, total[1:] - np.repeat(before, mixtures.sizes)
