@@ -194,6 +194,7 @@ ROOMS: dict[str, list[str]] = {
         "counts",
         "checkpoint",
         "prediction",
+        "outputs",
         "shannon_kernel",
         "tensor_operations",
         "decomposition",

@@ -19,6 +19,7 @@ from hocal.torch.baselines import DeepEnsemble, Epinet, EvidentialHead, MCDropou
 from hocal.torch.classifier import SnapshotClassifier
 from hocal.torch.decomposition import TensorDecomposition, decompose_members
 from hocal.torch.heads import MixtureHead, SnapshotHead
+from hocal.torch.outputs import as_mixtures
 from hocal.torch.pairs import PairPrediction, predict_pairs
 from hocal.torch.prediction import predict_mixture, predict_outputs
 from hocal.torch.training import EpochReport, TrainingHistory, train
@@ -36,6 +37,7 @@ __all__ = [
     "SoftmaxHead",
     "TensorDecomposition",
     "TrainingHistory",
+    "as_mixtures",
     "decompose_members",
     "predict_mixture",
     "predict_outputs",
