@@ -175,3 +175,20 @@ def test_sorting_by_uncertainty_puts_items_first_about_which_other_people_disagr
         plain.append(stats.spearmanr(entropy + order, disagreement).statistic)
 
     assert np.mean(ours) > np.mean(plain) - 0.01
+
+
+def test_many_labels_of_a_class_are_as_good_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One matrix product for each label and one call for each class are the same sum."""
+    counts = np.array([[5, 0, 1], [3, 3, 0], [0, 1, 6]] * 20)
+    few = label_posterior(counts)
+    monkeypatch.setattr("hocal.calibration.item_posteriors.MOST_STEPS", 0)
+    many = label_posterior(counts)
+
+    np.testing.assert_allclose(many.aleatoric, few.aleatoric, atol=1e-9)
+    np.testing.assert_allclose(many.mean, few.mean, atol=1e-9)
+
+
+def test_a_million_labels_of_an_item_are_its_distribution() -> None:
+    posterior = label_posterior([[700_000, 300_000], [1_000_000, 0], [3, 2]])
+
+    np.testing.assert_allclose(posterior.mean[0], [0.7, 0.3], atol=1e-3)

@@ -58,6 +58,7 @@ BLOCK_NUMBERS = 4_000_000  # in the largest array of a block: 32 MB
 MAX_DRAWN = 100_000_000
 FEWEST_DRAWS = 100
 MOST_DRAWS = 1_000
+MOST_STEPS = 100  # labels of one class, beyond which a matrix product for each takes longer
 TINY = 1e-300  # added to draws, of which all may underflow
 # Limits are rounded outwards to so many, in nats or steps of the scale: finer differences are not
 # known, and a clear item has 0 in its interval.
@@ -245,9 +246,38 @@ def _log_likelihood(parameters: Array, counts: IntArray) -> Array:
     total = parameters.sum(axis=1)
     n_labels = counts.sum(axis=1)
     logs = -_rising(total[None], n_labels[:, None])
-    for m in range(int(counts.max(initial=0))):  # log (x)_s is the sum of log(x + m) over m < s
-        logs += (counts > m) @ np.log(parameters + m).T
-    return np.asarray(logs)
+    return logs + _add_over_classes(parameters, counts, lambda x, m: np.log(x + m), _rising)
+
+
+def _add_over_classes(
+    parameters: Array,
+    counts: IntArray,
+    step: Callable[[Array, int], Array],
+    at_once: Callable[[Array, IntArray], Array],
+) -> Array:
+    """Return the sum over classes j of g(a_cj, s_j), for each row of counts and each component.
+
+    Parameters
+    ----------
+    parameters : array of shape (n_components, n_classes)
+        a.
+    counts : array of shape (n_rows, n_classes)
+        s.
+    step : callable
+        g(a, m + 1) - g(a, m), where g(a, 0) = 0: one matrix product for each m.
+    at_once : callable
+        g itself: one call for each class, where some count is large.
+    """
+    most = int(counts.max(initial=0))
+    total = np.zeros((len(counts), len(parameters)))
+    if most <= MOST_STEPS:
+        for m in range(most):
+            total += (counts > m) @ step(parameters, m).T
+        return total
+    for parameter, count in zip(parameters.T, counts.T, strict=True):
+        values, place = np.unique(count, return_inverse=True)
+        total += at_once(parameter[None], values[:, None])[place]
+    return total
 
 
 def _rising(x: Array, n: IntArray) -> Array:
@@ -349,12 +379,13 @@ def _expected_shannon(parameters: Array, own: IntArray, total: Array) -> Array:
     def part(x: Array) -> Array:
         return np.asarray(x * special.digamma(x + 1))
 
-    before = part(parameters)
-    sums = before.sum(axis=1) + np.zeros(total.shape)
-    for m in range(int(own.max(initial=0))):  # each label adds to the part of its class
-        after = part(parameters + m + 1)
-        sums += (own > m) @ (after - before).T
-        before = after
+    def step(x: Array, m: int) -> Array:
+        return part(x + m + 1) - part(x + m)
+
+    def at_once(x: Array, n: IntArray) -> Array:
+        return part(x + n) - part(x)
+
+    sums = part(parameters).sum(axis=1) + _add_over_classes(parameters, own, step, at_once)
     return np.asarray(special.digamma(total + 1) - sums / total)
 
 
