@@ -160,6 +160,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "decisions": [
         "losses",
+        "selective",
+        "refusal",
         "irreducible",
         "gains",
         "comparison",
@@ -218,6 +220,7 @@ ROOMS: dict[str, list[str]] = {
         "entropy_distribution",
         "reliability",
         "evidence",
+        "risk_coverage",
     ],
     "report": [
         "schema",

@@ -8,6 +8,8 @@ from hocal.decisions.gains import Headroom, HeadroomPart, headroom
 from hocal.decisions.monitoring import EvidencePath, Finding, Monitor
 from hocal.decisions.planning import interval_width, items_needed
 from hocal.decisions.purchases import NextLabels, next_labels
+from hocal.decisions.refusal import Refusal, RefusalCost, refusal_rule
+from hocal.decisions.selective import RiskCoverage, risk_coverage
 from hocal.decisions.standing_in import PersonAdvantage, StandIn, stand_in
 
 __all__ = [
@@ -22,6 +24,9 @@ __all__ = [
     "Monitor",
     "NextLabels",
     "PersonAdvantage",
+    "Refusal",
+    "RefusalCost",
+    "RiskCoverage",
     "StandIn",
     "class_bias",
     "compare",
@@ -31,5 +36,7 @@ __all__ = [
     "items_needed",
     "next_labels",
     "plan_budget",
+    "refusal_rule",
+    "risk_coverage",
     "stand_in",
 ]

@@ -13,6 +13,7 @@ figure that pyplot does not know.
 - `PredictionSetDisplay`: the label distributions that a prediction set holds
 - `CoverageDisplay`: how often prediction sets hold what people said
 - `EvidenceDisplay`: evidence of a monitor for a change, item by item
+- `RiskCoverageDisplay`: mean loss for each share of the items that is answered
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from hocal.plot.label_curve import LabelCurve, LabelCurveDisplay
 from hocal.plot.mixture import MixtureDisplay
 from hocal.plot.prediction_set import PredictionSetDisplay
 from hocal.plot.reliability import ReliabilityDisplay
+from hocal.plot.risk_coverage import RiskCoverageDisplay
 from hocal.plot.uncertainty_map import UncertaintyMapDisplay
 
 __all__ = [
@@ -37,5 +39,6 @@ __all__ = [
     "MixtureDisplay",
     "PredictionSetDisplay",
     "ReliabilityDisplay",
+    "RiskCoverageDisplay",
     "UncertaintyMapDisplay",
 ]
