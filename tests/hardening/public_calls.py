@@ -7,7 +7,9 @@ and within ten seconds and two gigabytes.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import resource
 import signal
 import sys
@@ -152,7 +154,8 @@ def limited() -> Iterator[None]:
 def judge(target: Target, arguments: dict[str, Any]) -> str:
     """Call, and return what went wrong; nothing if it ended as it may."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"), limited():
+        quiet = contextlib.redirect_stdout(io.StringIO())  # `print` is among the callables
+        with warnings.catch_warnings(), np.errstate(all="ignore"), limited(), quiet:
             warnings.simplefilter("ignore")
             target.call(**arguments)
     except (hocal.InputError, TypeError, NotFittedError, OSError, ImportError) as error:
