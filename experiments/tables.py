@@ -373,6 +373,51 @@ def monitor_streams() -> str:
     return alarms + table([*heads, "fixed size: items"], rows)
 
 
+def judges() -> str:
+    """Return how well the votes of language models predict people, and what is left to gain."""
+    rows = []
+    for task, found in _judged_tasks():
+        means = {name: cell["mean"] for name, cell in found["votes"].items()}
+        losses = [number(means[name]) for name in ("raw", "temperature", "prior", "calibrated")]
+        left = [number(means[name]) for name in ("irreducible", "remaining", "remaining at most")]
+        sent = [f"{means['share with half of it']:.0%}", f"{means['gain over chance']:.1f}"]
+        rows.append([task, found["items"], *losses, f"{means['agrees']:.0%}", *left, *sent])
+    heads = ["task", "items", "raw", "temperature", "prior", "calibrated", "new person agrees"]
+    heads += ["irreducible", "remaining", "at most", "items with half of the epistemic"]
+    return table([*heads, "labels there, over chance"], rows)
+
+
+def judges_stand_in() -> str:
+    """Return how each language model agrees with people, and whom it may replace."""
+    answers = {True: "yes", False: "no", None: "open"}
+    rows = []
+    for task, found in _judged_tasks():
+        for model, duel in found["models"].items():
+            _, estimate, lower, upper = duel["bias"]
+            rows.append(
+                [
+                    task,
+                    model,
+                    number(duel["judge"]),
+                    number(duel["people"]),
+                    _limits(*duel["advantage"]),
+                    answers[duel["acceptable"]],
+                    f"{duel['replaceable']} / {duel['irreplaceable']} of {found['people']}",
+                    f"{duel['bias'][0]}: {_limits(estimate, lower, upper)}",
+                ]
+            )
+    heads = ["task", "judge", "agrees with a person", "two people agree", "difference"]
+    return table([*heads, "stands in", "may / may not replace", "largest bias"], rows)
+
+
+def _judged_tasks() -> list[tuple[str, Any]]:
+    return [(name, found) for name, found in stored("judges").items() if isinstance(found, dict)]
+
+
+def _limits(estimate: float, lower: float, upper: float) -> str:
+    return f"{number(estimate)} [{number(lower)}, {number(upper)}]"
+
+
 def next_labels() -> str:
     """Return what labels brought, by how they were bought."""
     rows = []
@@ -764,6 +809,8 @@ TABLES: tuple[Maker, ...] = (
     monitor,
     monitor_parts,
     monitor_streams,
+    judges,
+    judges_stand_in,
     next_labels,
     set_coverage,
     label_sets,

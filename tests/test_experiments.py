@@ -411,6 +411,33 @@ def test_a_head_learns_as_stored(load: Load) -> None:
     assert_same(found, stored("head_convergence")["curves"]["MixtureHead"]["125"], tolerance=0.05)
 
 
+# Judges
+
+
+@DATA
+def test_judges_are_calibrated_as_stored(load: Load) -> None:
+    """Estimates: limits may get narrower with better inequalities."""
+    kept = stored("judges")["mtbench"]["votes"]
+
+    found = load("judges").resample("mtbench", 0)
+
+    estimates = ("raw", "temperature", "prior", "calibrated", "agrees", "share with half of it")
+    assert_same({name: found[name] for name in estimates}, kept, tolerance=2e-3)
+
+
+@DATA
+def test_a_judge_stands_in_for_people_as_stored(load: Load) -> None:
+    script = load("judges")
+    items = script.load_judges("lesion")
+
+    found = script.duel("lesion", items, items.probabilities[:, 0])
+
+    kept = stored("judges")["lesion"]["models"]["gemini_flash"]
+    for name in ("judge", "people"):
+        assert found[name] == pytest.approx(kept[name], abs=5e-4)
+    assert found["bias"][:2] == kept["bias"][:2]
+
+
 # Agreement and careless workers
 
 
