@@ -24,6 +24,7 @@ COMMANDS = [
     "evaluate",
     "compare",
     "check",
+    "labels",
     "report",
     "plan",
     "next",

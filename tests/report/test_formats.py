@@ -187,7 +187,8 @@ def test_a_failed_write_leaves_the_old_file(
 @pytest.mark.parametrize(("content", "got"), [({"format": "other/2"}, "'other/2'"), ([], "'list'")])
 def test_something_else_than_a_summary_is_refused(content: object, got: str) -> None:
     with pytest.raises(
-        ValueError, match=rf"`summary` must be of format 'hocal-report/1', got {got}"
+        ValueError,
+        match=rf"`summary` must be of format 'hocal-report/1' or 'hocal-labels/1', got {got}",
     ):
         Report(content)  # type: ignore[arg-type]
 

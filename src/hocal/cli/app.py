@@ -19,6 +19,7 @@ from hocal.cli.data import data
 from hocal.cli.demo import demo
 from hocal.cli.evaluate import evaluate
 from hocal.cli.fit import fit
+from hocal.cli.labels import labels
 from hocal.cli.messages import interrupted, is_bad_input, one_line
 from hocal.cli.monitor import monitor
 from hocal.cli.next import next_labels
@@ -36,6 +37,7 @@ app = typer.Typer(
         "Split a classifier's uncertainty into disagreement in the data and ignorance of the model."
     ),
 )
+app.command("labels")(labels)
 app.command("fit")(fit)
 app.command("predict")(predict)
 app.command("evaluate")(evaluate)

@@ -16,7 +16,7 @@ from hocal.cli.outputs import open_writer, output_file, print_json
 from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
-    from hocal.annotations import AnnotationCheck
+    from hocal.annotations.independence.annotator_table import AnnotatorEffects
 
 _COMPARE_PEOPLE = "Name the column of the annotators with --annotator to compare them."
 
@@ -104,7 +104,7 @@ def check(
             **shared,
         )
     if annotators is not None:
-        _write_annotators(result, annotators, force=force)
+        write_annotators(result.annotators, annotators, force=force)
     if as_json:
         print_json(result.as_dict())
     else:
@@ -142,12 +142,13 @@ def _print_agreement(
         typer.echo(f"{result.table()}\n{_COMPARE_PEOPLE if judged.label else ''}".rstrip())
 
 
-def _write_annotators(result: AnnotationCheck, path: Path, *, force: bool) -> None:
+def write_annotators(effects: AnnotatorEffects, path: Path, *, force: bool) -> None:
     """Write one row per annotator, the worst dissent first; what is not known stays empty."""
     import pyarrow as pa
 
-    effects = result.annotators._asdict()
-    columns = {name: pa.array(list(values), from_pandas=True) for name, values in effects.items()}
+    columns = {
+        name: pa.array(list(values), from_pandas=True) for name, values in effects._asdict().items()
+    }
     table = pa.table(columns)
     with (
         output_file(path, force=force) as temporary,

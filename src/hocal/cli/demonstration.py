@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from hocal._base.validation import check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.evaluation import aleatoric_error
 from hocal.datasets import World, make_ambiguous_digits
-from hocal.report import Report, summarise
+from hocal.report import Report, Summary, summarise
 from hocal.uncertainty.decomposition import Decomposition, decompose
 
 __all__ = ["CertifiedCell", "Demonstration", "Estimate", "demonstrate"]
@@ -122,7 +122,8 @@ def _estimate(world: World, calibrator: SnapshotCalibrator, k: int, method: str)
 
 def _certified_cells(world: World, truth: Decomposition, report: Report) -> list[CertifiedCell]:
     """Return the cells with most calibration items, largest first."""
-    largest = sorted(report.summary["cells"], key=lambda row: -row["calibration_items"])[:N_SHOWN]
+    cells = cast("Summary", report.summary)["cells"]
+    largest = sorted(cells, key=lambda row: -row["calibration_items"])[:N_SHOWN]
     return [
         CertifiedCell(
             name=row["name"],

@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from hocal.report.label_schema import Forecast
 from hocal.report.schema import CellRow, MapPoint, Parts, Step
 from hocal.report.words import counted, fixed, percent
 
-__all__ = ["Chart", "draw_disagreement", "draw_map", "draw_spread"]
+__all__ = [
+    "Chart",
+    "draw_disagreement",
+    "draw_forecast",
+    "draw_labels_spread",
+    "draw_map",
+    "draw_spread",
+]
 
 # pixels of a drawing, before the page scales it
 WIDTH = 560
@@ -152,6 +160,41 @@ def draw_spread(parts: Parts) -> Chart:
         "items with at least this much",
         [Tick(_x(value / top), f"{value:g}") for value in _ticks(step, top)],
         [Tick(_y(share), percent(share)) for share in (0, 0.25, 0.5, 0.75, 1.0)],
+        [],
+        lines,
+    )
+
+
+def draw_labels_spread(steps: list[Step], unit: str) -> Chart:
+    """Draw the share of items that have at least this much aleatoric uncertainty."""
+    step, top = _scale(steps[-1][0])
+    return Chart(
+        f"aleatoric uncertainty, {unit}",
+        "items with at least this much",
+        [Tick(_x(value / top), f"{value:g}") for value in _ticks(step, top)],
+        [Tick(_y(share), percent(share)) for share in (0, 0.25, 0.5, 0.75, 1.0)],
+        [],
+        [Line(_staircase(steps, top), "aleatoric")],
+    )
+
+
+def draw_forecast(forecast: Forecast) -> Chart:
+    """Draw the expected error against labels bought, where they help most and evenly."""
+    rows = forecast["rows"]
+    x_step, x_top = _scale(max(row["per_item"] for row in rows))
+    y_step, y_top = _scale(forecast["now"])
+    start = (0.0, forecast["now"])
+    chosen = [start, *((row["per_item"], row["chosen"]) for row in rows)]
+    evenly = [start, *((row["per_item"], row["evenly"]) for row in rows)]
+    lines = [
+        Line(" ".join(f"{_x(x / x_top)},{_y(y / y_top)}" for x, y in points), kind)
+        for points, kind in ((chosen, "aleatoric"), (evenly, "epistemic"))
+    ]
+    return Chart(
+        "labels bought per item",
+        "expected squared error",
+        [Tick(_x(value / x_top), f"{value:g}") for value in _ticks(x_step, x_top)],
+        [Tick(_y(value / y_top), f"{value:g}") for value in _ticks(y_step, y_top)],
         [],
         lines,
     )

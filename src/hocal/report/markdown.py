@@ -9,24 +9,24 @@ from hocal.report import words
 from hocal.report.schema import CellRow, Planning, Standing, Summary, WidthRow
 from hocal.report.words import fixed, percent, whole
 
-__all__ = ["render_markdown"]
+__all__ = ["MARKS", "as_list", "as_plain", "as_table", "render_markdown"]
 
-_MARKS = {"good": "✓", "caution": "!", "unknown": "?"}
+MARKS = {"good": "✓", "caution": "!", "unknown": "?"}
 
 
 def render_markdown(summary: Summary) -> str:
     """Return a short report: what, how far to trust it, where to act."""
-    blocks = [f"# {_plain(summary['title'])}", _plain(words.about_data(summary))]
-    blocks += ["## What the uncertainty is made of", *map(_plain, words.about_parts(summary))]
-    blocks += ["## Can this be trusted?", _list(_findings(summary)), "This rests on assumptions:"]
+    blocks = [f"# {as_plain(summary['title'])}", as_plain(words.about_data(summary))]
+    blocks += ["## What the uncertainty is made of", *map(as_plain, words.about_parts(summary))]
+    blocks += ["## Can this be trusted?", as_list(_findings(summary)), "This rests on assumptions:"]
     blocks += [
-        _list(map(_plain, summary["trust"]["certificate"]["assumptions"])),
+        as_list(map(as_plain, summary["trust"]["certificate"]["assumptions"])),
         "## Where to act",
     ]
     blocks += [*_cells(summary, "epistemic"), *_cells(summary, "aleatoric")]
     blocks += [
         "### Classes that people confuse",
-        _plain(words.about_confusions(summary["confusions"])),
+        as_plain(words.about_confusions(summary["confusions"])),
     ]
     if summary["planning"] is not None:
         blocks += ["## What more labels would bring", *_planning(summary["planning"])]
@@ -35,7 +35,7 @@ def render_markdown(summary: Summary) -> str:
 
 def _findings(summary: Summary) -> list[str]:
     return [
-        f"{_MARKS[finding.tone]} **{_plain(finding.title)}.** {_plain(finding.text)}"
+        f"{MARKS[finding.tone]} **{as_plain(finding.title)}.** {as_plain(finding.text)}"
         for finding in words.about_trust(summary)
     ]
 
@@ -47,7 +47,7 @@ def _cells(summary: Summary, standing: Standing) -> list[str]:
     if not rows:
         return [f"### {title}", "No cell stands out."]
     heads = ["cell", "items", "aleatoric", "epistemic", "proved aleatoric", "people confuse"]
-    return [f"### {title}", _table(heads, map(_cell, rows))]
+    return [f"### {title}", as_table(heads, map(_cell, rows))]
 
 
 def _cell(row: CellRow) -> list[str]:
@@ -77,7 +77,7 @@ def _planning(planning: Planning) -> list[str]:
     ]
     blocks = [words.about_planning(planning)]
     if planning["widths"]:
-        blocks.append(_table(heads, map(_widths, planning["widths"])))
+        blocks.append(as_table(heads, map(_widths, planning["widths"])))
     return blocks
 
 
@@ -93,17 +93,19 @@ def _widths(row: WidthRow) -> list[str]:
     ]
 
 
-def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
-    entries = [[_plain(entry) for entry in row] for row in rows]
+def as_table(heads: list[str], rows: Iterable[list[str]]) -> str:
+    """Return a table."""
+    entries = [[as_plain(entry) for entry in row] for row in rows]
     lines = [heads, ["---"] * len(heads), *entries]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _list(lines: Iterable[str]) -> str:
+def as_list(lines: Iterable[str]) -> str:
+    """Return a list."""
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _plain(text: str) -> str:
+def as_plain(text: str) -> str:
     """Return text that Markdown shows as it is: no markup, no HTML, no line breaks."""
     flat = " ".join(text.split())
     return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", flat.replace("&", "&amp;")).replace("\\<", "&lt;")

@@ -11,29 +11,33 @@ from hocal.report import words
 from hocal.report.charts import draw_disagreement, draw_map, draw_spread
 from hocal.report.schema import Summary
 
-__all__ = ["render_page"]
+__all__ = ["SMALLEST_SCALE", "render_page", "render_template"]
 
 SMALLEST_SCALE = 1e-6  # nats: what fills a bar where everything is 0
-_TEMPLATES = ("page.html.j2", "macros.html.j2")
+_TEMPLATES = ("frame.html.j2", "page.html.j2", "labels.html.j2", "macros.html.j2")
 
 
 def render_page(summary: Summary) -> str:
     """Return the HTML page of a summary; every text of the user is escaped."""
-    styles = _read("page.css")
-    script = _read("page.js")
-    page = _environment().get_template(_TEMPLATES[0])
-    text: str = page.render(
+    return render_template(
+        "page.html.j2",
         summary=summary,
         numbers=_without_pictures(summary),
         words=words,
-        policy=_policy(styles, script),
-        styles=styles,
-        script=script,
         map=draw_map(summary["parts"]["map"]),
         spread=draw_spread(summary["parts"]),
         disagreement=draw_disagreement(summary["cells"]),
         scale=_largest_part(summary),
     )
+
+
+def render_template(name: str, **content: Any) -> str:
+    """Return the page of a template, with styles and script inside."""
+    styles = _read("page.css")
+    script = _read("page.js")
+    page = _environment().get_template(name)
+    policy = _policy(styles, script)
+    text: str = page.render(policy=policy, styles=styles, script=script, **content)
     return text
 
 

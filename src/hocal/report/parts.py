@@ -10,7 +10,7 @@ from hocal._base.typing import Array, Index, IntArray
 from hocal.report.schema import Distribution, MapPoint, Parts, Step
 from hocal.report.study import Study, number
 
-__all__ = ["describe_parts"]
+__all__ = ["describe_parts", "spread", "steps"]
 
 MAX_POINTS = 250  # cells drawn one by one; more are gathered in squares
 N_SQUARES = 40  # along each axis of the map
@@ -26,16 +26,16 @@ def describe_parts(study: Study) -> Parts:
     """
     used = study.used
     parts = study.values.alone
-    predictive_spread = _spread(parts.predictive)
-    epistemic_spread = _spread(parts.epistemic)
+    predictive_spread = spread(parts.predictive)
+    epistemic_spread = spread(parts.epistemic)
     return {
         "predictive": predictive_spread,
-        "aleatoric": _spread(parts.aleatoric),
+        "aleatoric": spread(parts.aleatoric),
         "epistemic": epistemic_spread,
         "epistemic_share": _ratio(epistemic_spread["mean"], predictive_spread["mean"]),
         "maximum": number(math.log(len(study.classes))),
-        "aleatoric_steps": _steps(parts.aleatoric),
-        "epistemic_steps": _steps(parts.epistemic),
+        "aleatoric_steps": steps(parts.aleatoric),
+        "epistemic_steps": steps(parts.epistemic),
         "map": _map(study, used) if len(used) <= MAX_POINTS else _squares(study, used),
     }
 
@@ -44,7 +44,8 @@ def _ratio(part: float, whole: float) -> float | None:
     return number(part / whole) if whole > 0 else None
 
 
-def _spread(values: Array) -> Distribution:
+def spread(values: Array) -> Distribution:
+    """Return how a number is spread over items."""
     low, median, high = np.quantile(values, [0.1, 0.5, 0.9], method="inverted_cdf")
     return {
         "mean": number(values.mean()),
@@ -55,7 +56,7 @@ def _spread(values: Array) -> Distribution:
     }
 
 
-def _steps(values: Array) -> list[Step]:
+def steps(values: Array) -> list[Step]:
     """Return each value that occurs with the share of items that have at least as much, rising.
 
     Of more values than a drawing can show some are left out; those that stay keep their exact

@@ -6,9 +6,14 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
+from hocal.report.label_markdown import render_labels_markdown
+from hocal.report.label_page import render_labels_page
+from hocal.report.label_schema import LabelSummary
+from hocal.report.label_summary import LABELS_FORMAT
 from hocal.report.markdown import render_markdown
 from hocal.report.page import render_page
 from hocal.report.schema import Summary
@@ -40,8 +45,8 @@ class Report:
 
     Attributes
     ----------
-    summary : Summary
-        What `summarise` returned, or the same read back from JSON.
+    summary : Summary or LabelSummary
+        What `summarise` or `summarise_labels` returned, or the same read back from JSON.
 
     Examples
     --------
@@ -56,20 +61,26 @@ class Report:
     '# Cats'
     """
 
-    summary: Summary
+    summary: Summary | LabelSummary
 
     def __post_init__(self) -> None:
         is_dict = isinstance(self.summary, dict)
         found = self.summary.get("format") if is_dict else type(self.summary).__name__
-        if found != FORMAT:
-            rule = f"must be of format {FORMAT!r}"
-            raise InputError("summary", rule, value=repr(found), remedy="Make it with summarise().")
+        if found not in (FORMAT, LABELS_FORMAT):
+            rule = f"must be of format {FORMAT!r} or {LABELS_FORMAT!r}"
+            remedy = "Make it with summarise() or summarise_labels()."
+            raise InputError("summary", rule, value=repr(found), remedy=remedy)
+
+    @property
+    def _is_of_labels(self) -> bool:
+        return self.summary["format"] == LABELS_FORMAT
 
     def __repr__(self) -> str:
         data = self.summary["data"]
         items = counted(data["n_items"], "item")
-        cells = counted(data["n_cells_used"], "cell")
-        return f"Report({self.summary['title']!r}, {items}, {cells})"
+        key, noun = ("n_labels", "label") if self._is_of_labels else ("n_cells_used", "cell")
+        more = counted(cast("dict[str, int]", data)[key], noun)
+        return f"Report({self.summary['title']!r}, {items}, {more})"
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
@@ -80,11 +91,15 @@ class Report:
 
     def markdown(self) -> str:
         """Return a short report as Markdown."""
-        return render_markdown(self.summary)
+        if self._is_of_labels:
+            return render_labels_markdown(cast("LabelSummary", self.summary))
+        return render_markdown(cast("Summary", self.summary))
 
     def html(self) -> str:
         """Return a page that works from a file without a network; needs the extra ``app``."""
-        return render_page(self.summary)
+        if self._is_of_labels:
+            return render_labels_page(cast("LabelSummary", self.summary))
+        return render_page(cast("Summary", self.summary))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the report, whole or not at all, in the format that the name ends with.

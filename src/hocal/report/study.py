@@ -18,7 +18,7 @@ from hocal.guarantees.certificates import Certificate
 from hocal.report.cell_facts import CellFacts
 from hocal.report.item_values import ItemValues
 
-__all__ = ["Given", "Study", "number"]
+__all__ = ["Given", "Study", "class_names", "number"]
 
 
 class Given(NamedTuple):
@@ -63,7 +63,7 @@ class Study:
         inner, probabilities, known_classes = _predictions(calibrator, data)
         p, where = inner.locate(probabilities, cells=cells)
         labels = _check_labels(counts, p)
-        names = _class_names(known_classes if classes is None else classes, p.shape[1])
+        names = class_names(known_classes if classes is None else classes, p.shape[1])
         certificate = calibrator.certify(confidence)
         given = Given(
             np.asarray(probabilities, dtype=np.float64),
@@ -123,7 +123,8 @@ def _check_labels(counts: Any, probabilities: Array) -> Counts | None:
     return labels
 
 
-def _class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
+def class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
+    """Return the names of classes, numbers where none are given; refuse other numbers of names."""
     rule = f"must hold {n_classes} different names"
     if classes is None:
         return tuple(map(str, range(n_classes)))

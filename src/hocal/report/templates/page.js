@@ -114,12 +114,28 @@
   dark.addEventListener("change", paint);
   paint();
 
-  document.getElementById("download").addEventListener("click", () => {
-    const blob = new Blob([document.getElementById("summary").textContent], { type: "application/json" });
+  const save = (content, type, name) => {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = "hocal-report.json";
+    link.href = URL.createObjectURL(new Blob([content], { type }));
+    link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  document.getElementById("download").addEventListener("click", () => {
+    save(document.getElementById("summary").textContent, "application/json", "hocal-report.json");
   });
+
+  // A table as CSV: all of its rows, numbers with all their digits, columns without a head left out.
+  for (const button of all("button[data-csv]")) {
+    button.addEventListener("click", () => {
+      const table = document.getElementById(button.dataset.csv);
+      const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+      const columns = all("th[data-column]", table.tHead);
+      const entry = (cell) => cell.dataset.value ?? cell.textContent.trim();
+      const rows = [...table.tBodies[0].rows].map((row) => columns.map((head) => entry(row.cells[head.cellIndex])));
+      const lines = [columns.map((head) => head.dataset.column), ...rows];
+      const text = lines.map((line) => line.map(quote).join(",")).join("\r\n") + "\r\n";
+      save(text, "text/csv", `${button.dataset.csv}.csv`);
+    });
+  }
 })();
