@@ -142,7 +142,7 @@ def test_example_runs(
     example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = example.read_text(encoding="utf-8")
-    if re.search(r"\bload_(crowd|cifar10h)\(", text) and "HOCAL_DATA" not in os.environ:
+    if re.search(r"\bload_(crowd|cifar10h|judges)\(", text) and "HOCAL_DATA" not in os.environ:
         pytest.skip("the example reads real data, and HOCAL_DATA is not set")
 
     run_script(example, monkeypatch)
