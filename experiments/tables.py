@@ -782,6 +782,47 @@ def careless_aleatoric() -> str:
     return table(["table", "kind", "careless", *heads, *last], rows)
 
 
+def refusal_areas() -> str:
+    """Return areas under the curves of risk against coverage."""
+    data = stored("refusal")["data"]
+    names = list(data["CIFAR-10H 14 nets"]["areas"])
+    rows = []
+    for name, found in data.items():
+        for curve in ("answer or refuse", "person or refuse", "answer or ask"):
+            cells = [found["areas"].get(score) for score in names]
+            areas = [number(cell[curve]["mean"], 4) if cell else "-" for cell in cells]
+            rows.append([name, curve, *areas])
+    return table(["data", "decision", *names], rows)
+
+
+def refusal_costs() -> str:
+    """Return what rules cost per item."""
+    data = stored("refusal")["data"]
+    scores = list(data["CIFAR-10H 14 nets"]["areas"])
+    names = ["rule", "expected", *scores, "answer", "ask"]
+    shares = ["share answer", "share ask", "share refuse"]
+    rows = []
+    for name, found in data.items():
+        for prices, cost in found["costs"].items():
+            cells = [number(cost[each]["mean"], 4) if each in cost else "-" for each in names]
+            taken = " / ".join(f"{cost[share]['mean']:.0%}" for share in shares)
+            rows.append([name, prices, *cells, taken])
+    heads = ["data", "prices", *names[:2], *(f"two cuts: {score}" for score in scores)]
+    heads += ["always answer", "always ask", "rule: answers / asks / refuses"]
+    return table(heads, rows)
+
+
+def refusal_intervals() -> str:
+    """Return what half of the items prove about costs."""
+    data = stored("refusal")["data"]
+    names = list(data["CIFAR-10H 14 nets"]["intervals"])
+    rows = []
+    for name, found in data.items():
+        cells = [[number(value) for value in found["intervals"][each]] for each in names]
+        rows.append([name, *(f"{mean} ({low} to {high})" for mean, low, high in cells)])
+    return table(["data", *names], rows)
+
+
 Maker = Callable[[], str]
 
 TABLES: tuple[Maker, ...] = (
@@ -811,6 +852,9 @@ TABLES: tuple[Maker, ...] = (
     monitor_streams,
     judges,
     judges_stand_in,
+    refusal_areas,
+    refusal_costs,
+    refusal_intervals,
     next_labels,
     set_coverage,
     label_sets,

@@ -220,6 +220,14 @@ def test_noisier_images_raise_the_stored_alarm(load: Load) -> None:
         assert (found.alarmed_at or found.n_items) == kept[name]["items until the alarm"]["first"]
 
 
+@DATA
+def test_refusing_costs_what_is_stored(load: Load) -> None:
+    """ImageNet-16H, the quickest of the three."""
+    found = load("refusal").resample("ImageNet-16H 3 nets", 0)
+
+    assert_same(found, stored("refusal")["data"]["ImageNet-16H 3 nets"])
+
+
 def test_a_monitor_raises_no_alarm_where_none_is_stored(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
