@@ -33,7 +33,14 @@ from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 from hocal.uncertainty.sets import PredictionSets
 from hocal.uncertainty.snapshots import draw_snapshots, n_snapshots, thin_checked
 
-__all__ = ["CalibrationError", "aleatoric_error", "calibration_error", "coverage"]
+__all__ = [
+    "CalibrationError",
+    "aleatoric_error",
+    "aleatoric_gaps",
+    "average_gaps",
+    "calibration_error",
+    "coverage",
+]
 
 # Snapshots of a predicted mixture that are listed; beyond that, as many are drawn.
 MAX_REFERENCE = 5_000
@@ -42,6 +49,7 @@ MAX_WORK = 500_000_000
 LATTICE_ROUNDING = 1e-6  # labels by which k times an atom may miss whole numbers
 
 Average = Literal["items", "cells"] | None
+AVERAGES = ("items", "cells")
 Predictor = Literal["mixture", "snapshot"]
 
 
@@ -307,19 +315,31 @@ def aleatoric_error(
     >>> hocal.aleatoric_error(parts, [[5, 5], [10, 0]], cells=[0, 0])
     0.5
     """
+    gaps = aleatoric_gaps(parts, counts, label_distributions)
+    where = check_cells(cells, len(parts))
+    if average is not None:
+        check_choice(average, "average", AVERAGES)
+    sums: Array = np.bincount(where, weights=gaps).astype(np.float64)
+    return average_gaps(sums, np.bincount(where), average)
+
+
+def aleatoric_gaps(
+    parts: Decomposition, counts: Any, label_distributions: ArrayLike | None = None
+) -> Array:
+    """Return how far each item's aleatoric uncertainty is above that of its labels, (n_items,)."""
     check_kind(parts, "parts", Decomposition, remedy="Make them with hocal.decompose.")
     truth = _label_distributions(counts, label_distributions)
     given = "counts" if label_distributions is None else "label_distributions"
     check_same_length(parts, truth, ("parts", given))
-    where = check_cells(cells, len(parts))
-    if average is not None:
-        check_choice(average, "average", ("items", "cells"))
-    gaps = parts.aleatoric - parts.entropy.value(truth, check_input=False)
-    n_items = np.bincount(where)
+    return np.asarray(parts.aleatoric - parts.entropy.value(truth, check_input=False))
+
+
+def average_gaps(sums: Array, n_items: IntArray, average: Average) -> float | Array:
+    """Return the aleatoric error from sums of the items' gaps, cell by cell."""
     with np.errstate(invalid="ignore"):  # an empty cell is 0 / 0
-        errors = np.abs(np.bincount(where, gaps) / n_items)
+        errors = np.abs(sums / n_items)
     if average is None:
-        return errors
+        return np.asarray(errors)
     has_items = n_items > 0
     weights = n_items[has_items] if average == "items" else None
     return float(np.average(errors[has_items], weights=weights))

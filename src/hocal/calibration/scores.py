@@ -25,7 +25,16 @@ from hocal.uncertainty.decomposition import Decomposition
 from hocal.uncertainty.entropy import Brier
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 
-__all__ = ["MeanScores", "mean_scores", "resolution", "snapshot_score"]
+__all__ = [
+    "MeanScores",
+    "mean_scores",
+    "resolution",
+    "resolution_columns",
+    "resolution_of_columns",
+    "score_columns",
+    "score_of_columns",
+    "snapshot_score",
+]
 
 FEWEST_LABELS = 4  # the square of an item's disagreement is estimated from two pairs of labels
 N_BINS = 15  # of the expected calibration error, as in most of the literature
@@ -79,12 +88,21 @@ def resolution(
     >>> known.estimate > hocal.resolution([0.4] * 6, counts).estimate
     True
     """
+    return resolution_of_columns(resolution_columns(parts, counts), confidence)
+
+
+def resolution_columns(parts: Decomposition | ArrayLike, counts: Any) -> Array:
+    """Return all that `resolution` needs of each item, (n_items, 3)."""
     predicted = _brier_uncertainty(parts)
     checked = check_counts(counts, minimum_total=FEWEST_LABELS)
     check_same_length(predicted, checked, ("parts", "counts"))
     observed, squared = _unbiased_squares(checked)
     errors = squared - 2 * predicted * observed + predicted**2
-    columns = np.column_stack([errors, squared, observed])
+    return np.column_stack([errors, squared, observed])
+
+
+def resolution_of_columns(columns: Array, confidence: float) -> Interval:
+    """Return the resolution of items from what `resolution_columns` says of them."""
     return _jackknife(columns, _explained_share, confidence)
 
 
@@ -117,10 +135,19 @@ def snapshot_score(mixtures: Mixtures, counts: Any, *, confidence: float = 0.95)
     >>> round(hocal.snapshot_score(coin, [[1, 0], [0, 1], [1, 0]]).estimate, 4)
     -0.6931
     """
+    return score_of_columns(score_columns(mixtures, counts), confidence)
+
+
+def score_columns(mixtures: Mixtures, counts: Any) -> Array:
+    """Return all that `snapshot_score` needs of each item, (n_items, 2)."""
     checked = check_counts(counts, n_classes=check_mixtures(mixtures).n_classes)
     check_same_length(mixtures, checked, ("mixtures", "counts"))
     logs = mixtures.log_likelihood(checked)
-    columns = np.column_stack([logs, label_totals(checked)])
+    return np.column_stack([logs, label_totals(checked)])
+
+
+def score_of_columns(columns: Array, confidence: float) -> Interval:
+    """Return the snapshot score of items from what `score_columns` says of them."""
     return _jackknife(columns, _ratio, confidence)
 
 
