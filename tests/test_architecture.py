@@ -200,6 +200,7 @@ ROOMS: dict[str, list[str]] = {
         "shannon_kernel",
         "tensor_operations",
         "decomposition",
+        "metrics",
         "heads",
         "pairs",
         "baselines",
