@@ -823,6 +823,26 @@ def refusal_intervals() -> str:
     return table(["data", *names], rows)
 
 
+def unfamiliar() -> str:
+    """Return how well scores tell images of other kinds."""
+    areas = stored("unfamiliar")["areas"]
+    kinds = list(areas["confidence"])
+    rows = [
+        [name, *(number(found[kind]["mean"]) for kind in kinds)] for name, found in areas.items()
+    ]
+    return table(["score", *kinds], rows)
+
+
+def unfamiliar_parts() -> str:
+    """Return what is said about images of other kinds, on average."""
+    parts = stored("unfamiliar")["parts"]
+    names = list(parts["CIFAR-10"])
+    rows = [
+        [kind, *(number(found[name]["mean"]) for name in names)] for kind, found in parts.items()
+    ]
+    return table(["images", *names], rows)
+
+
 Maker = Callable[[], str]
 
 TABLES: tuple[Maker, ...] = (
@@ -855,6 +875,8 @@ TABLES: tuple[Maker, ...] = (
     refusal_areas,
     refusal_costs,
     refusal_intervals,
+    unfamiliar,
+    unfamiliar_parts,
     next_labels,
     set_coverage,
     label_sets,

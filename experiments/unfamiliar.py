@@ -31,6 +31,7 @@ from hocal.decisions import familiarity
 NETWORKS = RESULTS / "unfamiliar-networks.npz"
 N_MEMBERS = 5
 N_COMPONENTS = 64
+N_LEARNING = 40_000  # training images that the networks learn from
 N_TRAINING = 5_000  # training images whose principal components these are
 N_KNOWN = 3_000  # test images without change: two thirds calibrate, the others are familiar
 N_OTHER = 800  # images of each other kind: the file stays below two megabytes
@@ -93,7 +94,7 @@ def train_all(chosen: argparse.Namespace, output: Path) -> None:
 
     start = time.perf_counter()
     torch.backends.cudnn.benchmark = True
-    epochs, limit = chosen.epochs, None
+    epochs, limit = chosen.epochs, N_LEARNING
     if chosen.tiny:
         networks.WIDTH, networks.BATCH, limit, epochs = 4, 16, 200, 1
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

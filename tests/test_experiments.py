@@ -228,6 +228,13 @@ def test_refusing_costs_what_is_stored(load: Load) -> None:
     assert_same(found, stored("refusal")["data"]["ImageNet-16H 3 nets"])
 
 
+@DATA
+def test_images_of_other_kinds_are_told_as_stored(load: Load) -> None:
+    unfamiliar = load("unfamiliar")
+
+    assert_same(unfamiliar.resample(unfamiliar.NETWORKS, 0), stored("unfamiliar"))
+
+
 def test_a_monitor_raises_no_alarm_where_none_is_stored(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
