@@ -15,9 +15,11 @@ N_ITEMS, N_CELLS = 60, 3
 
 
 def made_up_items() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return members, counts with four to nine labels per item, and cells."""
+    """Return members, clear and torn in turn, counts of four to nine labels, and cells."""
     rng = np.random.default_rng(0)
-    members = rng.dirichlet(np.full(4, 0.7), size=(N_ITEMS, 5))
+    concentration = np.where(np.arange(N_ITEMS) % 2 == 0, 0.3, 5.0)
+    masses = rng.gamma(concentration[:, None, None], size=(N_ITEMS, 5, 4))
+    members = masses / masses.sum(axis=2, keepdims=True)
     counts = rng.multinomial(rng.integers(4, 10, N_ITEMS), members[:, 0])
     cells = members.mean(axis=1).argmax(axis=1) % N_CELLS
     return torch.from_numpy(members), torch.from_numpy(counts), torch.from_numpy(cells)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import runpy
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torchmetrics import MetricCollection
 
 import hocal
 import metric_worker
@@ -153,6 +155,27 @@ def test_a_call_returns_the_number_of_its_batch_and_remembers_it() -> None:
     assert metric.compute().item() == pytest.approx(
         hocal.snapshot_score(mixtures, counts.numpy()).estimate
     )
+
+
+def test_a_collection_hands_cells_to_the_metrics_that_take_them(expected: dict[str, Any]) -> None:
+    members, counts, cells = made_up_items()
+    collection = MetricCollection(make_metrics())
+
+    for place in SPLITS["uneven"]:
+        collection.update(members[place], counts[place], cells=cells[place])
+
+    found = {name: number.item() for name, number in collection.compute().items()}
+    assert found == pytest.approx({name: expected[name] for name in NAMES})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pickled_metric_keeps_its_items(name: str) -> None:
+    measured = make_metrics()
+    feed(measured, [slice(0, 30)])
+
+    copied = pickle.loads(pickle.dumps(measured[name]))
+
+    assert copied.compute().item() == measured[name].compute().item()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -204,7 +204,8 @@ class AleatoricError(_LabelMetric):
     """Error of the predicted aleatoric uncertainty, cell by cell, as `hocal.aleatoric_error`.
 
     Two numbers are kept for each cell, however many items there are. `result` is the error of each
-    cell, NaN where it has no item.
+    cell, NaN where it has no item. A `MetricCollection` takes metrics that agree on the first batch
+    for the same: with several entropies in one, turn its `compute_groups` off.
 
     Parameters
     ----------
