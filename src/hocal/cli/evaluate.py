@@ -123,7 +123,9 @@ def evaluate(
         question=question,
         several=several,
     )
-    loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
+    loaded = load_model(
+        model, item=item, probability_columns=probability_columns, cell=cell, takes_scores=True
+    )
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
         predictions = loaded.open(read, probabilities, names=probability_names)
         table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
@@ -154,7 +156,7 @@ def _measure(
 ) -> Measured:
     """Hold a model against the labels of items that it has not seen."""
     error = calibrator.calibration_error(
-        items.probabilities, items.counts, k=k, cells=items.cells, **noise
+        items.probabilities, items.counts, k=k, **items.inputs, **noise
     )
     return Measured(
         error=error,
@@ -175,7 +177,7 @@ def _aleatoric_error(
     import hocal
     from hocal._base.validation import label_totals
 
-    parts = calibrator.decompose(items.probabilities, entropy, cells=items.cells)
+    parts = calibrator.decompose(items.probabilities, entropy, **items.inputs)
     where = calibrator.partition_.assign(items.probabilities, items.cells)
     return {
         "items": hocal.aleatoric_error(parts, items.counts, cells=where, average="items"),
@@ -196,7 +198,7 @@ def _resolution(calibrator: SnapshotCalibrator, items: MatchedItems) -> Scored |
     if not len(rows):
         return None
     chosen = items.take(rows)
-    parts = calibrator.decompose(chosen.probabilities, "brier", cells=chosen.cells)
+    parts = calibrator.decompose(chosen.probabilities, "brier", **chosen.inputs)
     return Scored(hocal.resolution(parts, chosen.counts), len(rows))
 
 
@@ -212,7 +214,7 @@ def _snapshot_score(
     n_scored = min(n_items, MAX_SCORED, max(MAX_NUMBERS // (ATOMS * n_classes), 1))
     rows = np.random.default_rng(random_state).permutation(n_items)[:n_scored]
     chosen = items.take(np.sort(rows))
-    mixtures = calibrator.predict_mixture(chosen.probabilities, cells=chosen.cells)
+    mixtures = calibrator.predict_mixture(chosen.probabilities, **chosen.inputs)
     return Scored(hocal.snapshot_score(mixtures, chosen.counts), n_scored)
 
 
@@ -225,7 +227,7 @@ def _mean_scores(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[st
 
     raw = items.probabilities
     scores = {
-        "calibrated": mean_scores(calibrator.predict_proba(raw, cells=items.cells), items.counts),
+        "calibrated": mean_scores(calibrator.predict_proba(raw, **items.inputs), items.counts),
         "raw": mean_scores(raw, items.counts),
     }
     if math.isfinite(calibrator.temperature_):
@@ -238,7 +240,7 @@ def _headroom(calibrator: SnapshotCalibrator, items: MatchedItems, confidence: f
     """Return what is left to gain on the calibrated mean: in log loss, unless it has zeros."""
     import hocal
 
-    mean = calibrator.predict_proba(items.probabilities, cells=items.cells)
+    mean = calibrator.predict_proba(items.probabilities, **items.inputs)
     loss: Literal["log", "brier"] = "log" if mean.min() > 0 else "brier"
     return hocal.headroom(mean, items.counts, loss=loss, confidence=confidence)
 

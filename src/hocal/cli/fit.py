@@ -55,6 +55,7 @@ def fit(
     count_columns: options.CountColumns = None,
     classes: options.Classes = None,
     probability_columns: options.ProbabilityColumns = None,
+    score: options.Score = None,
     cell: options.Cell = None,
     names: options.Names = None,
     probability_names: options.ProbabilityNames = None,
@@ -141,6 +142,7 @@ def fit(
             n_classes=None if declared is None else len(declared),
             cell=cell,
             names=split_list(probability_names, "--probability-names"),
+            scores=split_list(score, "--score") or [],
         )
         order = predictions.classes if declared is None else declared
         chosen = _partition(
@@ -192,6 +194,7 @@ class _Tables(NamedTuple):
             item=self.item,
             probability_columns=self.predictions.file_columns,
             cell=self.cell,
+            scores=self.predictions.scores,
         )
         return serialise(calibrator, notes=notes)
 
@@ -211,6 +214,8 @@ class _Tables(NamedTuple):
 def _feasible_method(method: str, data: _Tables) -> str:
     """Return the method, or "cells" where the items of a mixture per item do not fit; say so."""
     if method != "items":
+        if data.predictions.scores:
+            raise InputError("method", "must be items with `--score`", value=method)
         return method
     n_columns = len(data.predictions.columns)
     if n_columns != len(data.classes):
@@ -219,6 +224,8 @@ def _feasible_method(method: str, data: _Tables) -> str:
     n_items = count_distinct(data.labels, data.item)
     if n_items * len(data.classes) <= MAX_NUMBERS:
         return method
+    if data.predictions.scores:
+        raise InputError("features", "must be left out for so many items", value=f"{n_items:,}")
     note(
         f"{n_items:,} items do not fit: one mixture per cell instead; --method cells says so "
         "beforehand."
@@ -236,7 +243,7 @@ def _fit_items(
         items = data.read()
     calibrator = hocal.SnapshotCalibrator(partition, **choices)
     with data.predictions.explained(items.place), _without_repeats():
-        calibrator.fit(items.probabilities, items.counts, cells=items.cells)
+        calibrator.fit(items.probabilities, items.counts, **items.inputs)
     return calibrator, _item_means(calibrator, items)
 
 
@@ -271,8 +278,8 @@ def _item_means(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[str
     sums: dict[str, float] = {}
     for start in range(0, n_items, ROWS):
         rows = slice(start, start + ROWS)
-        cells = None if items.cells is None else items.cells[rows]
-        parts = calibrator.decompose(items.probabilities[rows], cells=cells).as_dict()
+        block = items.take(np.arange(n_items)[rows])
+        parts = calibrator.decompose(block.probabilities, **block.inputs).as_dict()
         sums = {name: sums.get(name, 0.0) + float(np.sum(part)) for name, part in parts.items()}
     return {name: total / n_items for name, total in sums.items()}
 

@@ -25,6 +25,7 @@ __all__ = [
     "find_rows",
     "label_options",
     "read_items",
+    "stack_scores",
 ]
 
 
@@ -131,6 +132,7 @@ class MatchedItems(NamedTuple):
     probabilities: Array  #: (n_items, n_classes)
     counts: Any  #: (n_items, n_classes), dense or sparse
     cells: IntArray | None  #: (n_items,) where the cells come with the data
+    features: Array | None = None  #: (n_items, n_scores) where there are scores
 
     def place(self, row: int) -> str:
         """Say in words where a row of the arrays is."""
@@ -139,7 +141,15 @@ class MatchedItems(NamedTuple):
     def take(self, rows: Index) -> MatchedItems:
         """Return some of the items."""
         cells = None if self.cells is None else self.cells[rows]
-        return MatchedItems(self.items[rows], self.probabilities[rows], self.counts[rows], cells)
+        features = None if self.features is None else self.features[rows]
+        return MatchedItems(
+            self.items[rows], self.probabilities[rows], self.counts[rows], cells, features
+        )
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What a calibrator takes beside the predictions, by name."""
+        return {"cells": self.cells, "features": self.features}
 
 
 def count_items(
@@ -185,7 +195,18 @@ def read_items(
     rows = fetched.take([place for place in places if place is not None])
     probabilities = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
     cells = None if cell is None else rows[cell].to_numpy()
-    return MatchedItems(counted.items[kept], probabilities, counted.counts[kept], cells)
+    features = stack_scores(rows, predictions.scores)
+    return MatchedItems(counted.items[kept], probabilities, counted.counts[kept], cells, features)
+
+
+def stack_scores(rows: Any, scores: Sequence[str]) -> Array | None:
+    """Return the scores of an Arrow table as features, (n_rows, n_scores); None without any."""
+    import numpy as np
+
+    if not scores:
+        return None
+    columns = [np.asarray(rows[name].to_numpy()) for name in scores]
+    return np.column_stack(columns).astype(np.float64)
 
 
 def find_rows(items: Sequence[Any]) -> dict[Any, int]:

@@ -52,6 +52,7 @@ _OPTIONS = {
     "engine": "--engine",
     "entropy": "--entropy",
     "epsilon": "--epsilon",
+    "features": "--score",
     "floor": "--floor",
     "gold": "--gold",
     "in_order": "--in-order",

@@ -26,6 +26,7 @@ class Model(NamedTuple):
     #: columns of the predictions; None for all but the others
     probability_columns: list[str] | None
     cell: str | None  #: column of the cells, where they come with the data
+    scores: Sequence[str] = ()  #: columns of scores, which are features
 
     def cell_names(self) -> list[str]:
         """Say in words which predictions each cell holds, as reports do."""
@@ -52,11 +53,17 @@ class Model(NamedTuple):
             cell=self.cell,
             extra=extra,
             names=split_list(names, "--probability-names"),
+            scores=self.scores,
         )
 
 
 def model_notes(
-    *, classes: Sequence[str], item: str, probability_columns: Sequence[str], cell: str | None
+    *,
+    classes: Sequence[str],
+    item: str,
+    probability_columns: Sequence[str],
+    cell: str | None,
+    scores: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the notes that `hocal fit` saves with a calibrator."""
     notes = {
@@ -64,6 +71,8 @@ def model_notes(
         "classes": json.dumps(classes),
         "probability_columns": json.dumps(probability_columns),
     }
+    if scores:
+        notes["scores"] = json.dumps(list(scores))
     return notes if cell is None else {**notes, "cell": cell}
 
 
@@ -90,16 +99,26 @@ def _read_names(notes: Mapping[str, str], key: str, path: Path) -> list[str] | N
 
 
 def load_model(
-    path: Path, *, item: str | None, probability_columns: str | None, cell: str | None
+    path: Path,
+    *,
+    item: str | None,
+    probability_columns: str | None,
+    cell: str | None,
+    takes_scores: bool = False,
 ) -> Model:
     """Load a calibrator and its notes; one that was saved without notes has numbered classes.
 
     The options, as they were typed, are for a table whose columns have other names than in the fit.
+    A command that does not take scores refuses a model that was fitted with some.
     """
     from hocal.calibration.persistence import read_notes
 
     calibrator = load_calibrator(path)
     notes = read_notes(path)
+    scores = _read_names(notes, "scores", path) or []
+    if scores and not takes_scores:
+        remedy = "hocal predict and hocal evaluate take it; in Python pass the scores as features."
+        raise FileError(str(path), "must be fitted without --score for this command", remedy=remedy)
     numbered = [str(number) for number in range(calibrator.statistics_.n_classes)]
     classes = _read_names(notes, "classes", path) or numbered
     columns = _read_names(notes, "probability_columns", path)
@@ -112,4 +131,5 @@ def load_model(
         item or notes.get("item", "item"),
         split_list(probability_columns, "--probability-columns") or columns,
         cell or notes.get("cell"),
+        scores,
     )

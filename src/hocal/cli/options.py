@@ -118,6 +118,15 @@ ProbabilityColumns: TypeAlias = Annotated[
         metavar=_LIST,
     ),
 ]
+Score: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "Columns of PROBABILITIES with scores of any kind, such as a judge's rating: features. "
+        "Where there are no columns of probabilities, name the --classes.",
+        "--score",
+        metavar=_LIST,
+    ),
+]
 ProbabilityNames: TypeAlias = Annotated[
     str | None,
     _text(

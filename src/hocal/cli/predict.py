@@ -10,6 +10,7 @@ import typer
 
 from hocal.cli import options
 from hocal.cli.files import table_kind
+from hocal.cli.items import stack_scores
 from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.outputs import open_writer, output_file, print_json
@@ -58,7 +59,9 @@ def predict(
         output_file(output, force=force) as temporary,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
-        loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
+        loaded = load_model(
+            model, item=item, probability_columns=probability_columns, cell=cell, takes_scores=True
+        )
         predictions = loaded.open(read, probabilities, names=probability_names)
         with working("Certifying"):
             cells = _describe_cells(loaded, entropy, confidence, simultaneous)
@@ -98,11 +101,11 @@ class Looks:
         """Summarise evenly spaced rows of a batch."""
         if self._model.calibrator.reference_ is None:
             return
-        p, own = _inputs(self._model, self._columns, batch)
+        p, given = _inputs(self._model, self._columns, batch)
         chosen = slice(None, None, max(-(-len(p) // SUMMARISED), 1))
         if len(p):
-            cells = None if own is None else own[chosen]
-            self._summaries.append(self._model.calibrator.summarise(p[chosen], cells=cells))
+            part = {name: None if x is None else x[chosen] for name, x in given.items()}
+            self._summaries.append(self._model.calibrator.summarise(p[chosen], **part))
         if sum(map(len, self._summaries)) > MOST_SUMMARISED:
             self._summaries = [each[::2] for each in self._summaries]
 
@@ -149,30 +152,33 @@ def _predict_batch(
     import pyarrow as pa
 
     calibrator = model.calibrator
-    p, own = _inputs(model, columns, batch)
+    p, given = _inputs(model, columns, batch)
+    top = p
     where = np.empty(0, dtype=np.int64)
     parts = dict.fromkeys(QUANTITIES, np.empty(0))
     if len(p):
-        where = calibrator.partition_.assign(p, own)
-        parts = calibrator.decompose(p, entropy, cells=own).as_dict()
+        where = calibrator.partition_.assign(p, given["cells"])
+        parts = calibrator.decompose(p, entropy, **given).as_dict()
+        if model.probability_columns == []:  # scores alone name no class
+            top = calibrator.predict_proba(p, **given)
     classes = pa.array(model.classes, pa.string())
     described = {
         model.item: batch[model.item],
         "cell": pa.array(where),
-        "top_class": classes.take(pa.array(p.argmax(axis=1))),
+        "top_class": classes.take(pa.array(top.argmax(axis=1))),
         **{name: pa.array(parts[name] + 0.0) for name in QUANTITIES},
     }
     of_cells = cells.take(pa.array(where))
     return pa.table(described | {name: of_cells[name] for name in of_cells.column_names})
 
 
-def _inputs(model: Model, columns: Sequence[str], batch: Any) -> tuple[Any, Any]:
-    """Return the predictions of a batch, and its cells where they come with the data."""
+def _inputs(model: Model, columns: Sequence[str], batch: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the predictions of a batch, and its cells and scores where there are any."""
     import numpy as np
 
     p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in columns])
     own = None if model.cell is None else batch[model.cell].to_numpy(zero_copy_only=False)
-    return p, own
+    return p, {"cells": own, "features": stack_scores(batch, model.scores)}
 
 
 def _place(items: Any, n_before: int, row: int) -> str:

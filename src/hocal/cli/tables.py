@@ -50,6 +50,7 @@ class Probabilities(NamedTuple):
     table: Any
     columns: list[str]  #: the columns of the classes
     file_columns: list[str]  #: the same as the file calls them; one for a column of lists
+    scores: Sequence[str] = ()  #: columns of scores, which are features
 
     @property
     def classes(self) -> list[str]:
@@ -139,10 +140,13 @@ def open_probabilities(
     cell: str | None = None,
     extra: Mapping[str, str] | None = None,
     names: Sequence[str] | None = None,
+    scores: Sequence[str] = (),
 ) -> Probabilities:
     """Return a table of predictions; a lone column is taken for lists, which become one per class.
 
     `extra` names columns by the options that asked for them; they come along as `extra_column`.
+    `scores` names columns of features; where there is nothing else, all classes are predicted
+    alike.
     """
     import narwhals as nw
 
@@ -151,26 +155,43 @@ def open_probabilities(
     present = list(frame.collect_schema())
     _check_extra(present, wanted)
     keys = [item] if cell is None else [item, cell]
-    others = {*keys, *wanted.values()}
+    others = {*keys, *wanted.values(), *scores}
     chosen = [x for x in present if x not in others] if columns is None else list(columns)
-    _check_columns(present, [*keys, *chosen], path, item)
-    if not chosen:
+    _check_columns(present, [*keys, *scores, *chosen], path, item)
+    _check_numbers(frame, scores, path, "scores")
+    if not chosen and not scores:
         listed = ", ".join(map(repr, keys))
         raise FileError(path, f"must have columns of probabilities besides {listed}")
     kept = [nw.col(column).alias(extra_column(option)) for option, column in wanted.items()]
+    kept += [nw.col(column).cast(nw.Float64) for column in scores]
     if cell is not None:
         kept.append(nw.col(cell).cast(nw.Float64))
     if len(chosen) == 1:
-        return _open_lists(frame, path, item, chosen[0], n_classes, kept)
+        opened = _open_lists(frame, path, item, chosen[0], n_classes, kept)
+        return opened._replace(scores=scores)
+    if not chosen:
+        return _open_scores(frame, item, n_classes, kept)._replace(scores=scores)
     _check_numbers(frame, chosen, path)
-    frame = nw.from_native(read(path, names, chosen)).lazy()  # now that their names are known
+    frame = nw.from_native(read(path, names, [*chosen, *scores])).lazy()  # now that they are known
     numbers = [nw.col(column).cast(nw.Float64) for column in chosen]
-    return Probabilities(frame.select(item, *numbers, *kept).to_native(), chosen, chosen)
+    return Probabilities(frame.select(item, *numbers, *kept).to_native(), chosen, chosen, scores)
 
 
 def extra_column(option: str) -> str:
     """Return the name of a column that an option asked for, which no column of a file has."""
     return f"hocal {option}"
+
+
+def _open_scores(frame: Any, item: str, n_classes: int | None, kept: list[Any]) -> Probabilities:
+    """Return predictions that know nothing but scores: all classes are alike."""
+    import narwhals as nw
+
+    if n_classes is None:
+        rule = "must be given with `--score` where there are no columns of probabilities"
+        raise InputError("--classes", rule)
+    names = [extra_column(f"class {j}") for j in range(n_classes)]
+    alike = [nw.lit(1 / n_classes).alias(name) for name in names]
+    return Probabilities(frame.select(item, *kept, *alike).to_native(), names, [])
 
 
 def _open_lists(
@@ -258,8 +279,12 @@ def _check_extra(present: Sequence[str], wanted: Mapping[str, str]) -> None:
             )
 
 
-def _check_numbers(frame: Any, columns: Sequence[str], path: str) -> None:
-    """Refuse text among probabilities, as far as the first row tells; CSV is text until cast."""
+def _check_numbers(
+    frame: Any, columns: Sequence[str], path: str, what: str = "probabilities"
+) -> None:
+    """Refuse text among numbers, as far as the first row tells; CSV is text until cast."""
+    if not columns:
+        return
     first = frame.select(*columns).head(1).collect().to_dict(as_series=False)
     for column, values in first.items():
         try:
@@ -267,10 +292,10 @@ def _check_numbers(frame: Any, columns: Sequence[str], path: str) -> None:
         except (TypeError, ValueError) as error:
             raise FileError(
                 path,
-                "must hold probabilities",
+                f"must hold {what}",
                 column=column,
                 value=repr(values[0]),
-                remedy=_taken(columns),
+                remedy=_taken(columns) if what == "probabilities" else "",
             ) from error
 
 
