@@ -52,6 +52,7 @@ ROOMS: dict[str, list[str]] = {
         "polynomials",
         "bounds",
         "binary_moments",
+        "entropy_ranges",
         "cell_uncertainty",
         "cell_error",
         "certificates",

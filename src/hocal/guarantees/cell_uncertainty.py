@@ -25,6 +25,7 @@ from hocal.guarantees.bernstein import (
 )
 from hocal.guarantees.betting import Draws, box_limits, lower_limit, pair_draws, upper_limit
 from hocal.guarantees.bounds import projection_slack
+from hocal.guarantees.entropy_ranges import binomial_limits, shannon_range
 from hocal.uncertainty.entropy import Brier, Separable, Shannon, get_entropy
 
 __all__ = [
@@ -275,14 +276,36 @@ def cell_intervals(
     dict
         Limits by target, (quantity, entropy), inside the possible range.
     """
+    exact = _pair_intervals(sample, delta)
     if fallback is None or not advice.deviations:  # nobody advised
-        return _intervals(sample, advice, delta)
+        return _intervals(sample, advice, delta) | exact
     spent = FALLBACK_SHARE * delta
     advised = _intervals(sample, advice, delta - spent)
     plain = _intervals(sample, fallback, spent)
-    return {
+    both = {
         target: limits.intersect(plain[target]).inside(_largest(target.entropy, sample.n_classes))
         for target, limits in advised.items()
+    }
+    return both | exact
+
+
+def _pair_intervals(sample: Sample, delta: float) -> dict[Target, Limits]:
+    """Return aleatoric limits of items that have two labels at most; nothing for others.
+
+    All that two labels say is whether they agree, a coin whose limits are exact. They need no
+    advice, and no share of delta for it.
+    """
+    pairs = sample.at_least(2)
+    if pairs.n_items == 0 or pairs.totals.max() > 2:
+        return {}
+    differ = pairs.counts.max(axis=1) == 1
+    hits = float(pairs.repeats[differ].sum())
+    brier = Limits(*binomial_limits(hits, pairs.n_items, delta / 2))
+    brier = brier.inside(_largest("brier", sample.n_classes))
+    shannon = Limits(*shannon_range(*brier, sample.n_classes))
+    return {
+        Target("aleatoric", "brier"): brier,
+        Target("aleatoric", "shannon"): shannon.inside(_largest("shannon", sample.n_classes)),
     }
 
 
