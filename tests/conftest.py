@@ -21,8 +21,8 @@ settings.load_profile("hocal")
 
 
 # What takes longer to make than the tests that use it: a Spark, the demonstration, the site, the
-# packages, hundreds of simulated tables.
-MADE_ONCE = ("spark", "shown", "site", "built", "null_checks")
+# packages, hundreds of simulated tables, two processes of PyTorch.
+MADE_ONCE = ("spark", "shown", "site", "built", "null_checks", "two_processes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -75,8 +75,8 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(
     [
-        classifier(LogisticRegression(), cv=3),
-        HigherOrderCalibratedClassifier(LogisticRegression(), cv=3),
+        classifier(LogisticRegression(), cv=2),
+        HigherOrderCalibratedClassifier(LogisticRegression(), cv=2),
     ],
     expected_failed_checks=expected_failures,
 )
