@@ -29,6 +29,7 @@ NON_NEGATIVE = "must be non-negative numbers"
 SUM_TO_ONE = "must sum to 1 over the classes"
 # counts below this can be added in pairs without leaving int64
 _COUNT_LIMIT = 2**62
+_SMALLEST_FRACTION = 1e-300  # its inverse must be finite
 # kinds of numpy dtypes that are numbers here: booleans, unsigned and signed integers, floats
 _NUMBER_KINDS = "buif"
 _LONG_TEXT = 200  # characters: what is longer is shown by its ends
@@ -277,6 +278,8 @@ def check_fraction(value: Any, name: str) -> float:
     """Return `value` as a float strictly between 0 and 1."""
     if not (isinstance(value, (int, float, np.integer, np.floating)) and 0 < value < 1):
         raise InputError(name, "must lie strictly between 0 and 1", value=_named(value))
+    if value < _SMALLEST_FRACTION:
+        raise InputError(name, f"must be at least {_SMALLEST_FRACTION}", value=_named(value))
     return float(value)
 
 

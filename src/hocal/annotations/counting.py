@@ -130,6 +130,8 @@ def count_labels(
             "annotator and classes",
             "must be left out with `count_columns`; a mapping names the classes",
         )
+    if isinstance(label, np.ndarray):
+        label = label.tolist()
     frame = open_table(table)
     if count_columns is not None:
         columns = _class_columns(count_columns)
@@ -142,7 +144,7 @@ def count_labels(
             read_judgements(
                 frame,
                 item=item,
-                label=label or (),
+                label=() if label is None else label,
                 annotator=annotator,
                 classes=classes,
                 missing=missing,
