@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -296,3 +298,18 @@ def test_a_result_is_frozen() -> None:
     assert isinstance(hocal.agreement(FLEISS), Agreement)
     with pytest.raises(AttributeError):
         hocal.agreement(FLEISS).n_items = 3  # type: ignore[misc]
+
+
+@pytest.mark.skipif("HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data")
+def test_real_judgements_have_the_alpha_of_another_package() -> None:
+    """The values are those of krippendorff 0.9."""
+    path = Path(os.environ["HOCAL_DATA"]) / "crowd" / "CF_amt.csv"
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").split()]
+    items = {item: place for place, item in enumerate(sorted({row[1] for row in rows}))}
+    counts = np.zeros((len(items), 5), dtype=np.int64)
+    for _, item, label, *_ in rows:
+        counts[items[item], int(label)] += 1
+
+    assert hocal.agreement(counts).alpha.estimate == pytest.approx(0.5212445431183048, abs=1e-12)
+    ordinal = hocal.agreement(counts, ordinal=True).alpha.estimate
+    assert ordinal == pytest.approx(0.49457269318959696, abs=1e-12)
