@@ -14,8 +14,9 @@ from scipy import sparse
 import hocal
 from hocal import Mixtures, TopLabelPartition
 from hocal.cells.partitions import CellLayout
-from hocal.cells.statistics import CellStatistics, align_counts
+from hocal.cells.statistics import CellStatistics, Histogram, align_counts
 from hocal.guarantees.bounds import epsilon_bound
+from hocal.guarantees.cell_error import cell_epsilon
 from hocal.guarantees.cell_uncertainty import (
     Advice,
     Sample,
@@ -385,3 +386,18 @@ def test_a_cell_unlike_its_neighbours_keeps_an_interval_nearly_as_narrow_as_alon
 
     assert together.n_items[9] == alone.n_items[9] == 300
     assert widths[0] < 1.5 * widths[1]
+
+
+def test_the_error_of_single_labels_is_that_of_listed_ones() -> None:
+    """W1 between mixtures of single labels is the l1 distance between their means."""
+    generator = np.random.default_rng(5)
+    counts = generator.multinomial(3, generator.dirichlet(np.ones(4), 60))
+    cells = np.repeat([0, 1, 2], 20)
+    mixtures = Mixtures.from_ensemble(generator.dirichlet(np.ones(4), (3, 5)))
+    found = cell_epsilon(Histogram.of(cells, counts), mixtures, delta=0.05, k=1)
+    shares = np.stack([counts[cells == cell].mean(axis=0) / 3 for cell in range(3)])
+    observed = Mixtures.from_ensemble(shares[:, None]).project(1)
+    listed = hocal.wasserstein(mixtures.project(1), observed)
+    bound = epsilon_bound(20, 0.05, 1, 4).value
+
+    assert found.values == pytest.approx(listed + bound)
