@@ -23,19 +23,24 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise IsADirectoryError(errno.EISDIR, "A file is wanted, this is a folder", str(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        temporary.touch(exist_ok=False)
-    except OSError as error:
-        # the user knows nothing of the temporary
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    except ValueError as error:  # characters that no file name has
-        raise OSError(errno.EINVAL, str(error), repr(str(path))) from error
-    try:
+        _make(temporary, path)
         yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        if os.path.lexists(temporary):  # a name that no file can have is not there either
+            temporary.unlink(missing_ok=True)
+
+
+def _make(temporary: Path, path: Path) -> None:
+    """Make an empty file; errors name the target, since the user knows nothing of the temporary."""
+    try:
+        temporary.touch(exist_ok=False)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    except ValueError as error:  # characters that no file name has
+        raise OSError(errno.EINVAL, str(error), repr(str(path))) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -88,7 +88,7 @@ def items_needed(
     >>> assumed = hocal.Mixtures.from_dirichlet([[0.2, 0.2]])
     >>> labels = {k: k * items_needed(k=k, width=0.2, mixture=assumed) for k in (2, 5)}
     >>> min(labels, key=labels.get)  # labels per item of the cheapest study
-    5
+    2
     """
     if (epsilon is None) == (width is None):
         raise InputError(
