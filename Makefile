@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The CPU build of PyTorch is asked for by version, before anything that depends on torch.
 TORCH := torch==2.13.0
 BENCH := .bench-venv
-# Continuous integration measures coverage, which takes a third of the time again.
+# Measured on request, with COVERAGE='--cov --cov-report=term': it takes a third of the time again.
 COVERAGE ?=
 # Hostile calls of make fuzz, and the seed that chooses them.
 CALLS ?= 100000
