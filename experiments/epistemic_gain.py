@@ -21,14 +21,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from protocol import digits, draw, draw_at_most, halves, in_parallel, options, store, summarise
-from real_data import CIFAR10_NETWORKS, Known, load
+from real_data import CIFAR10_MODELS, Known, load
 from scipy.stats import spearmanr
 
 import hocal
 
 WEAK = "resnet_orig"
 ALL = "all 14"
-PREDICTORS = (*CIFAR10_NETWORKS, ALL)
+PREDICTORS = (*CIFAR10_MODELS, ALL)
 K = 5
 N_GROUPS = 10
 
@@ -102,8 +102,8 @@ def plot(result: dict[str, Any]) -> Figure:
     axes.bar(tenths, aleatoric, color="#d8a657", label="predicted aleatoric")
     axes.bar(tenths, epistemic, bottom=aleatoric, color="#a9c4e0", label="predicted epistemic")
     losses = result["log loss"]
-    for name in CIFAR10_NETWORKS:
-        label = "log loss of the others, recalibrated" if name == CIFAR10_NETWORKS[0] else None
+    for name in CIFAR10_MODELS:
+        label = "log loss of the others, recalibrated" if name == CIFAR10_MODELS[0] else None
         if name != WEAK:
             axes.plot(tenths, _means(losses[name]), ".", color="#555555", ms=5, label=label)
     axes.plot(tenths, _means(losses[WEAK]), "_", color="black", ms=22, label=f"log loss of {WEAK}")
@@ -132,7 +132,7 @@ def main(n_resamplings: int, jobs: int) -> None:
         losses[seed][name] = values
     runs = in_parallel(resample, list(losses.items()), jobs)
     strongest = [
-        min(CIFAR10_NETWORKS, key=lambda name: each[name].mean()) for each in losses.values()
+        min(CIFAR10_MODELS, key=lambda name: each[name].mean()) for each in losses.values()
     ]
     result = {
         "resamplings": n_resamplings,

@@ -18,7 +18,7 @@ import numpy as np
 from item_scores import floored, log_loss
 from numpy.typing import NDArray
 from protocol import digits, draw_at_most, halves, in_parallel, options, store, summarise
-from real_data import CHAOSNLI_MODELS, CIFAR10_NETWORKS, IMAGENET16H_MODELS, Known, load, shares
+from real_data import CHAOSNLI_MODELS, CIFAR10_MODELS, IMAGENET16H_MODELS, Known, load, shares
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -35,7 +35,7 @@ JUDGES = (
     "MT-bench 6 models",
 )
 SETS = (
-    *(f"CIFAR-10H {name}" for name in CIFAR10_NETWORKS),
+    *(f"CIFAR-10H {name}" for name in CIFAR10_MODELS),
     "CIFAR-10H 14 nets",
     *(f"ChaosNLI-S {name}" for name in CHAOSNLI_MODELS),
     "ChaosNLI-S 5 models",

@@ -20,32 +20,9 @@ from hocal.datasets import (
     load_lewidi,
 )
 from hocal.datasets.imagenet16h import IMAGENET16H_MODELS
+from hocal.datasets.real import CHAOSNLI_MODELS, CIFAR10_MODELS
 
 RESULTS = Path(__file__).parent / "results"
-
-CIFAR10_NETWORKS = (
-    "densenet121",
-    "densenet161",
-    "densenet169",
-    "googlenet",
-    "inception_v3",
-    "mobilenet_v2",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet_orig",
-    "vgg11_bn",
-    "vgg13_bn",
-    "vgg16_bn",
-    "vgg19_bn",
-)
-CHAOSNLI_MODELS = (
-    "roberta-base_0",
-    "roberta-base_1",
-    "roberta-base_2",
-    "bert-base-uncased_0",
-    "bert-base-uncased_1",
-)
 
 
 class Annotated(NamedTuple):
@@ -97,7 +74,7 @@ def ferplus() -> Annotated:
     return Annotated(probabilities, load_ferplus("test").counts)
 
 
-def cifar10h_networks(models: Iterable[str] = CIFAR10_NETWORKS) -> Known:
+def cifar10h_networks(models: Iterable[str] = CIFAR10_MODELS) -> Known:
     """CIFAR-10 test images as several networks see them."""
     softmax = [load_cifar10_softmax(model).probabilities for model in models]
     return Known(_members(softmax), None, load_cifar10h().counts)
@@ -177,7 +154,7 @@ LOADERS: dict[str, Callable[[], Known]] = {
     "MT-bench 6 models": partial(judges, "mtbench"),
     "LeWiDi MP": partial(lewidi, "MP"),
     "LeWiDi CSC": partial(lewidi, "CSC"),
-    **{f"CIFAR-10H {name}": partial(cifar10h_networks, (name,)) for name in CIFAR10_NETWORKS},
+    **{f"CIFAR-10H {name}": partial(cifar10h_networks, (name,)) for name in CIFAR10_MODELS},
     **{f"ChaosNLI-S {name}": partial(chaosnli_models, (name,)) for name in CHAOSNLI_MODELS},
     **{f"ImageNet-16H {name}": partial(imagenet16h, (name,)) for name in IMAGENET16H_MODELS},
 }

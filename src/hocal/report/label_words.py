@@ -157,6 +157,8 @@ def _items_known(summary: LabelSummary) -> Finding:
         f"{whole(data['n_single'])} of them with fewer than two, are described mostly by what the "
         "other items are like."
     )
+    if data["n_open"] == 0:
+        text = "No item has too few labels to tell whether people agree about it."
     if data["n_items"] < FEW_ITEMS:
         text += " With so few items, their limits are somewhat too narrow."
         return Finding("caution", "Few items", text)
