@@ -119,6 +119,7 @@ ROOMS: dict[str, list[str]] = {
         "empirical",
         "fitting",
         "class_order",
+        "prediction",
     ],
     "calibration.by_item": [
         "components",
@@ -151,6 +152,9 @@ ROOMS: dict[str, list[str]] = {
         "reference",
         "seen_items",
         "set_calibration",
+        "item_fit",
+        "predictor",
+        "certification",
         "calibrator",
         "cross_fitting",
         "training_items",

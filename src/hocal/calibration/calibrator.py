@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
@@ -13,23 +12,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from hocal._base.errors import InputError, OneLabelWarning
-from hocal._base.fingerprints import balanced_folds
 from hocal._base.notebook import FittedInNotebooks, fitted_table
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_choice, check_fraction, check_kind
-from hocal.calibration.by_cell.class_order import in_class_order
 from hocal.calibration.by_cell.fitting import (
-    cell_levels,
     class_orders,
     fit_deconvolved,
     fit_empirical,
     put_in_order,
-    rank_items,
 )
-from hocal.calibration.by_item.decomposition import decompose_items
-from hocal.calibration.by_item.fitting import fit_items
-from hocal.calibration.by_item.mixtures import ItemMixtures
+from hocal.calibration.by_cell.prediction import CellMixtures
+from hocal.calibration.by_item.fitting import FEWEST_ITEMS
 from hocal.calibration.by_item.model import ItemModel
+from hocal.calibration.certification import certified_mixtures, certify_levels
 from hocal.calibration.evaluation import CalibrationError, calibration_error
 from hocal.calibration.first_order.temperature import fit_temperature
 from hocal.calibration.inputs import (
@@ -38,19 +33,26 @@ from hocal.calibration.inputs import (
     check_items,
     check_labels,
     check_own_labels,
+    partition_of,
 )
-from hocal.calibration.levels import LevelSets, level_sets
+from hocal.calibration.item_fit import fit_with_folds
+from hocal.calibration.levels import QUANTITIES, LevelSets
+from hocal.calibration.predictor import Predictor
 from hocal.calibration.reference import Expected, Reference, learn_reference, summarise, thinned
-from hocal.calibration.seen_items import SeenItems, item_fingerprints
-from hocal.calibration.set_calibration import SetCalibration, calibrate_sets, expected_error
+from hocal.calibration.seen_items import SeenItems
+from hocal.calibration.set_calibration import (
+    SetCalibration,
+    check_set_calibration,
+    expected_error,
+)
 from hocal.cells.partitions import as_partition
 from hocal.cells.protocol import Partition
-from hocal.cells.statistics import CellStatistics, item_blocks
+from hocal.cells.statistics import CellStatistics
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
 from hocal.guarantees.certified_sets import ball_around
 from hocal.uncertainty.decomposition import Decomposition, check_panel_size, decompose
-from hocal.uncertainty.entropy import Custom, Entropy, get_entropy
+from hocal.uncertainty.entropy import Entropy, get_entropy
 from hocal.uncertainty.label_sets import LabelSets, choose_labels
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import KINDS, PredictionSets, predict_set
@@ -59,10 +61,7 @@ __all__ = ["Located", "SnapshotCalibrator", "fitted_html"]
 
 METHODS = ("items", "cells", "empirical")
 THINNINGS = ("exact", "draw")
-CERTIFIED = ("partition", "aleatoric", "epistemic")
-N_FOLDS = 5  # of cross-fitting: each item is predicted from four fifths of the others
-FEWEST_ITEMS = 20  # from which mixtures of items are learned; below, cells alone know as much
-COMPARED_ATOMS = 60  # of an item in an average over many
+CERTIFIED = ("partition", *QUANTITIES)
 _ONE_LABEL = (
     "No item has two labels, and one label cannot tell disagreement from ignorance: how the "
     "uncertainty is split rests on the method alone. Collect a second label for some of the "
@@ -71,10 +70,6 @@ _ONE_LABEL = (
 _NO_ITEMS = (
     'Without the items themselves, method="items" gives every item the mixture of its cell. '
     'Pass method="cells" to say that this is meant, or fit on predictions and counts.'
-)
-_CROSS_FITTED = (
-    "Level sets were learned from the labels of other folds: an item's own labels had no part in "
-    "where it is."
 )
 
 
@@ -235,7 +230,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.partition_ = clone(as_partition(self.partition)).fit_checked(given.mean)
         where = self.partition_.assign_checked(given.mean, cells)
         self._fit_cells(self._count(given, labels, where))
-        self._set_items(given, None)
+        self.input_shape_ = given.shape
+        self._forget_items()
         self.temperature_ = fit_temperature(given.mean, labels)
         folds = None
         if self.method == "items" and len(given) >= FEWEST_ITEMS:
@@ -261,7 +257,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         if hasattr(self, "statistics_"):
             statistics = self.statistics_ + statistics
         self._fit_cells(statistics)
-        self._set_items(given, None)
+        self.input_shape_ = given.shape
+        self._forget_items()
         return self
 
     def fit_statistics(self, statistics: CellStatistics) -> Self:
@@ -272,7 +269,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self._check_parameters()
         check_kind(statistics, "statistics", CellStatistics)
         self._warn_without_items()
-        self.partition_ = _partition_for(statistics, as_partition(self.partition))
+        self.partition_ = partition_of(statistics, as_partition(self.partition))
         self._fit_cells(statistics)
         self.input_shape_ = InputShape(1, statistics.n_classes, 0)
         self._forget_items()
@@ -300,7 +297,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             The cell of each item, the mean of its mixture, and the chance that two people disagree.
         """
         given, where, _ = self._check_all(probabilities, features, None, cells)
-        return self._expect(given, where, None)
+        return self._predictor().expect(given, where, None)
 
     def summarise(
         self,
@@ -313,7 +310,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         given, where, _ = self._check_all(probabilities, features, None, cells)
         reference = self.known_reference()
         centre, spread = reference.feature_centre, reference.feature_spread
-        return summarise(given, self._expect(given, where, None), centre, spread)
+        return summarise(given, self._predictor().expect(given, where, None), centre, spread)
 
     def known_reference(self) -> Reference:
         """Return `reference_`, or say that there is none."""
@@ -341,10 +338,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         batches where there are many; `decompose` and `predict_proba` need none.
         """
         given, where, own = self._check_all(probabilities, features, counts, cells)
-        if self.item_model_ is not None:
-            return self._item_mixtures(given, where, own).to_mixtures()
-        mixtures = self._cell_mixtures(given, where)
-        return mixtures if own is None else mixtures.condition(own)
+        return self._predictor().mixtures(given, where, own)
 
     def predict_proba(
         self,
@@ -359,11 +353,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         Parameters are those of `decompose`.
         """
         given, where, own = self._check_all(probabilities, features, counts, cells)
-        if self.item_model_ is not None:
-            return self._item_mixtures(given, where, own).mean()
-        if own is not None:
-            return self._cell_mixtures(given, where).condition(own).mean()
-        return self._cell_means(given.mean, where)
+        return self._predictor().means(given, where, own)
 
     def decompose(
         self,
@@ -401,17 +391,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """
         given, where, own = self._check_all(probabilities, features, counts, cells)
         measure = get_entropy(entropy, base=base)
-        if self.item_model_ is not None:
-            mixtures = self._item_mixtures(given, where, own)
-            return decompose_items(mixtures, measure, kind=kind, panel_size=self.panel_size)
-        if isinstance(measure, Custom) or own is not None:
-            # It may treat classes differently, so it needs them in their order.
-            cell_mixtures = self._cell_mixtures(given, where)
-            if own is not None:
-                cell_mixtures = cell_mixtures.condition(own)
-        else:
-            cell_mixtures = self.cell_mixtures_[where]
-        return decompose(cell_mixtures, measure, kind=kind, panel_size=self.panel_size)
+        return self._predictor().decompose(
+            given, where, own, measure, kind=kind, panel_size=self.panel_size
+        )
 
     @overload
     def predict_set(
@@ -489,8 +471,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             return predict_set(mixtures, coverage=coverage, shape=shape)
         wanted = check_fraction(coverage, "coverage")
         given, where, own = self._check_all(probabilities, features, counts, cells)
-        calibration = self._set_calibration(own)
-        predicted = self._item_mixtures(given, where, None)
+        calibration = check_set_calibration(self.sets_, own, self.method)
+        predicted = self._predictor().item_mixtures(given, where, None)
         means = predicted.mean()
         if labels:
             return choose_labels(means, wanted, calibration.scores)
@@ -522,7 +504,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         labels = check_labels(counts, given)
         snapshots = self.method == "empirical"
         return calibration_error(
-            self.cell_mixtures_[where] if snapshots else self._compared(given, where),
+            self.cell_mixtures_[where] if snapshots else self._predictor().compared(given, where),
             labels,
             k=self.diagnostics_["k"] if snapshots and k is None else k,
             cells=where,
@@ -563,10 +545,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self._check_fitted()
         options: dict[str, Any] = {"confidence": confidence, "simultaneous": simultaneous, "k": k}
         if check_choice(by, "by", CERTIFIED) != "partition":
-            return self._certify_levels(by, options)
+            return certify_levels(self._level_sets(by), by, options)
         return certificates.certify(
             self.statistics_,
-            self._certified_mixtures(),
+            certified_mixtures(self.cell_mixtures_, self.class_orders_, self.statistics_),
             aligned=self.method != "empirical",
             snapshot_size=self.diagnostics_.get("k"),
             source=self.source_,
@@ -585,42 +567,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         parts = self.decompose(probabilities, features=features).as_dict()
         return levels.assign(parts[by])
 
-    def _set_calibration(self, own: Counts | None) -> SetCalibration:
-        if own is not None:
-            rule = 'must be left out for kind="labels" and shape="certified"'
-            raise InputError("counts", rule, remedy="Sets were judged on items without labels.")
-        if self.sets_ is None:
-            raise InputError(
-                "method",
-                f'must be "items", fitted on {FEWEST_ITEMS} items or more, for such sets',
-                value=repr(self.method),
-                remedy="Or keep labelled items aside and pass their mixtures and counts as "
-                "`calibration` to hocal.predict_set or hocal.guarantees.certified_set.",
-            )
-        return self.sets_
-
-    def _certified_mixtures(self) -> Mixtures:
-        """Return the mixtures of the cells over classes in the order of the predictions alone.
-
-        An order that labels chose would not do: an interval is about a quantity that was fixed
-        before its labels were seen.
-        """
-        if (self.class_orders_ < 0).all():
-            return self.cell_mixtures_
-        return fit_deconvolved(self.statistics_).mixtures
-
-    def _certify_levels(self, by: str, options: dict[str, Any]) -> Certificate:
-        levels = self._level_sets(by)
-        fit = fit_deconvolved(levels.statistics)
-        certificate = certificates.certify(
-            levels.statistics, fit.mixtures, aligned=True, source=fit.source, **options
-        )
-        assumptions = (*certificate.assumptions, _CROSS_FITTED)
-        return replace(certificate, names=levels.names(by), assumptions=assumptions)
-
     def _level_sets(self, by: str) -> LevelSets:
         self._check_fitted()
-        quantity = check_choice(by, "by", CERTIFIED[1:])
+        quantity = check_choice(by, "by", QUANTITIES)
         if quantity not in self.levels_:
             rule = 'must be "partition" unless the calibrator was fitted with method="items"'
             raise InputError("by", rule, value=repr(by))
@@ -648,11 +597,6 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self.diagnostics_ = fit.diagnostics
         self.statistics_ = statistics
 
-    def _set_items(self, given: GivenItems, model: ItemModel | None) -> None:
-        self.input_shape_ = given.shape
-        self._forget_items()
-        self.item_model_ = model
-
     def _forget_items(self) -> None:
         self.temperature_ = math.nan
         self.reference_ = None
@@ -663,19 +607,17 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
 
     def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> Index:
         """Fit the mixtures of items, with the mixtures of the cells as anchors; return folds."""
-        prints = item_fingerprints(given, labels)
-        folds = balanced_folds(prints, N_FOLDS)
-        levels = self._levels_by_fold(given, labels, where, folds)
-        model = fit_items(given.members, labels, given.features, where, levels, folds)
-        order = np.argsort(prints, kind="stable")
-        self.item_model_ = model
-        self.seen_ = SeenItems(prints[order], folds[order])
-        self.sets_ = calibrate_sets(model, given, labels, where, folds)
-        self.levels_ = {
-            quantity: level_sets(values, given.mean, labels)
-            for quantity, values in zip(CERTIFIED[1:], model.out_of_fold, strict=True)
-        }
-        return folds
+        layout = self.partition_.layout_
+        fit = fit_with_folds(given, labels, where, layout, self.cell_mixtures_)
+        self.item_model_ = fit.model
+        self.seen_ = fit.seen
+        self.sets_ = fit.sets
+        self.levels_ = fit.levels
+        return fit.folds
+
+    def _predictor(self) -> Predictor:
+        orders = None if self.method == "empirical" else self.class_orders_
+        return Predictor(CellMixtures(self.cell_mixtures_, orders), self.item_model_, self.seen_)
 
     def _refer(
         self, given: GivenItems, labels: Counts, where: Index, folds: Index | None
@@ -683,68 +625,11 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         """Return what the items of the fit are like, each predicted without its own fold."""
         rows = thinned(len(given))
         items, cells = given.rows(rows), where[rows]
-        without_own = self._expect(items, cells, None if folds is None else folds[rows])
-        final = without_own if folds is None else self._expect(items, cells, None)
+        predictor = self._predictor()
+        without_own = predictor.expect(items, cells, None if folds is None else folds[rows])
+        final = without_own if folds is None else predictor.expect(items, cells, None)
         n_cells = self.statistics_.n_cells
         return learn_reference(items, labels[rows], without_own, final, n_cells)
-
-    def _expect(self, given: GivenItems, where: Index, folds: Index | None) -> Expected:
-        """Return what labels should be like, from parameters that have not seen a fold."""
-        if self.item_model_ is None:
-            disagreement = decompose(self.cell_mixtures_, "brier").aleatoric[where]
-            return Expected(where, self._cell_means(given.mean, where), disagreement)
-        nowhere = np.full(len(given), -1, dtype=np.intp)
-        without = nowhere if folds is None else folds
-        model = self.item_model_
-        mixtures = model.predict_without(without, given.members, given.features, where)
-        return Expected(where, mixtures.mean(), mixtures.aleatoric("brier"))
-
-    def _levels_by_fold(
-        self, given: GivenItems, labels: Counts, where: Index, folds: Index
-    ) -> Array:
-        """Return the level of each cell from all items, then without each fold of them."""
-        parts = [
-            self._count(given.rows(folds == fold), labels[folds == fold], where[folds == fold])
-            for fold in range(N_FOLDS)
-        ]
-        levels = [cell_levels(self.cell_mixtures_)]
-        for left_out in range(N_FOLDS):
-            first, *others = (part for fold, part in enumerate(parts) if fold != left_out)
-            statistics = sum(others, start=first)
-            levels.append(cell_levels(fit_deconvolved(statistics).mixtures))
-        return np.stack(levels)
-
-    def _item_mixtures(self, given: GivenItems, where: Index, own: Counts | None) -> ItemMixtures:
-        """Return mixtures of items; those of the fit, met with their labels, without their fold."""
-        assert self.item_model_ is not None
-        if own is None:
-            return self.item_model_.predict(given.members, given.features, where)
-        folds = self.seen_.folds_of(item_fingerprints(given, own))
-        model = self.item_model_
-        return model.predict_without(folds, given.members, given.features, where).condition(own)
-
-    def _compared(self, given: GivenItems, where: Index) -> Mixtures:
-        """Return mixtures for averages over cells, where an item needs few atoms."""
-        if self.item_model_ is None:
-            return self._cell_mixtures(given, where)
-        return self._item_mixtures(given, where, None).to_mixtures(n_atoms=COMPARED_ATOMS)
-
-    def _cell_mixtures(self, given: GivenItems, where: Index) -> Mixtures:
-        """Return the mixture of each item's cell, in class order."""
-        if self.method == "empirical":
-            return self.cell_mixtures_[where]
-        ranking = rank_items(given.mean, where, self.class_orders_)
-        return in_class_order(self.cell_mixtures_[where], ranking)
-
-    def _cell_means(self, p: Array, where: Index) -> Array:
-        means = self.cell_mixtures_.mean()
-        if self.method == "empirical":
-            return means[where]
-        result = np.empty_like(p)
-        for block in item_blocks(p):
-            ranking = rank_items(p[block], where[block], self.class_orders_)
-            np.put_along_axis(result[block], ranking, means[where[block]], axis=1)
-        return result
 
     def _check_all(
         self, probabilities: Any, features: Any, counts: Any, cells: Any
@@ -790,24 +675,3 @@ def fitted_html(calibrator: SnapshotCalibrator) -> str:
     parts = decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size)
     n_borrowed = int((calibrator.source_ != "cell").sum())
     return fitted_table(calibrator.statistics_, parts.as_dict(), n_borrowed=n_borrowed)
-
-
-def _partition_for(statistics: CellStatistics, partition: Partition) -> Partition:
-    """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
-    if not partition.is_fitted and partition.learns_from_predictions:
-        raise InputError(
-            "partition",
-            "must be fitted before fit_statistics when it learns from predictions",
-            value=f"a {type(partition).__name__} that is not",
-            remedy="Fit it on predictions and use the same one for the statistics.",
-        )
-    n_classes = statistics.n_classes
-    fitted = partition if partition.is_fitted else clone(partition).fit_classes(n_classes)
-    same_layout = all(map(np.array_equal, fitted.layout_, statistics.layout))
-    if fitted.n_classes_ != n_classes or not same_layout:
-        raise InputError(
-            "statistics",
-            "must come from the calibrator's partition",
-            value=f"{statistics.n_cells} cells of {n_classes} classes for {partition}",
-        )
-    return fitted

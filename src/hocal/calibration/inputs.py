@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts
@@ -17,9 +18,18 @@ from hocal._base.validation import (
     check_same_length,
     check_simplex,
 )
+from hocal.cells.protocol import Partition
+from hocal.cells.statistics import CellStatistics
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["GivenItems", "InputShape", "check_items", "check_labels", "check_own_labels"]
+__all__ = [
+    "GivenItems",
+    "InputShape",
+    "check_items",
+    "check_labels",
+    "check_own_labels",
+    "partition_of",
+]
 
 
 class InputShape(NamedTuple):
@@ -86,6 +96,27 @@ def check_own_labels(counts: Any, given: GivenItems) -> Counts | None:
     checked = check_counts(counts, n_classes=n_classes, minimum_total=0)
     check_same_length(given.members, checked, ("probabilities", "counts"))
     return checked
+
+
+def partition_of(statistics: CellStatistics, partition: Partition) -> Partition:
+    """Return a fitted partition for statistics gathered elsewhere and check that it is theirs."""
+    if not partition.is_fitted and partition.learns_from_predictions:
+        raise InputError(
+            "partition",
+            "must be fitted before fit_statistics when it learns from predictions",
+            value=f"a {type(partition).__name__} that is not",
+            remedy="Fit it on predictions and use the same one for the statistics.",
+        )
+    n_classes = statistics.n_classes
+    fitted = partition if partition.is_fitted else clone(partition).fit_classes(n_classes)
+    same_layout = all(map(np.array_equal, fitted.layout_, statistics.layout))
+    if fitted.n_classes_ != n_classes or not same_layout:
+        raise InputError(
+            "statistics",
+            "must come from the calibrator's partition",
+            value=f"{statistics.n_cells} cells of {n_classes} classes for {partition}",
+        )
+    return fitted
 
 
 def _check_members(probabilities: Any, expected: InputShape | None) -> Array:

@@ -11,8 +11,9 @@ from hocal._base.typing import Array, Counts, Index
 from hocal.cells.protocol import CellLayout
 from hocal.cells.statistics import CellStatistics
 
-__all__ = ["LevelSets", "level_edges", "level_sets"]
+__all__ = ["QUANTITIES", "LevelSets", "level_edges", "level_sets"]
 
+QUANTITIES = ("aleatoric", "epistemic")  # by which levels are cut
 N_LEVELS = 10  # tenths of the items: "the most ambiguous tenth"
 FEWEST_ITEMS = 50  # of a level: with fewer, intervals say next to nothing
 

@@ -19,7 +19,8 @@ from hocal._base.files import write_atomically
 from hocal._base.saved_arrays import SavedArrays
 from hocal._base.validation import check_integer
 from hocal.calibration.by_item.model import ItemModel
-from hocal.calibration.calibrator import CERTIFIED, SnapshotCalibrator
+from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.levels import QUANTITIES
 from hocal.calibration.reference import Reference
 from hocal.calibration.saved_header import (
     check_diagnostics,
@@ -369,7 +370,7 @@ def _rebuild_items(calibrator: SnapshotCalibrator, levels: Any, saved: SavedArra
     """Set what a calibrator knows of single items: nothing, or a model of them."""
     statistics = calibrator.statistics_
     has_model = bool(saved.within(_ITEMS))
-    expected = sorted(CERTIFIED[1:]) if has_model else []
+    expected = sorted(QUANTITIES) if has_model else []
     if levels != expected or (has_model and calibrator.method != "items"):
         rule = 'must come with method="items" and a model of items'
         raise InputError("levels", rule, value=f"{levels} with method={calibrator.method!r}")
@@ -381,7 +382,7 @@ def _rebuild_items(calibrator: SnapshotCalibrator, levels: Any, saved: SavedArra
         return
     model = calibrator.item_model_ = ItemModel.from_arrays(saved.within(_ITEMS))
     check_item_model(model, calibrator.input_shape_, statistics)
-    for quantity, values in zip(CERTIFIED[1:], model.out_of_fold, strict=True):
+    for quantity, values in zip(QUANTITIES, model.out_of_fold, strict=True):
         inside = saved.within(f"levels.{quantity}.")
         calibrator.levels_[quantity] = take_levels(inside, values, statistics)
 

@@ -15,8 +15,9 @@ from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import label_totals
 from hocal.calibration.by_cell.fitting import label_sums
 from hocal.calibration.by_item.model import ItemModel
-from hocal.calibration.calibrator import N_FOLDS, SnapshotCalibrator
+from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.inputs import InputShape
+from hocal.calibration.item_fit import N_FOLDS
 from hocal.calibration.levels import LevelSets, level_edges
 from hocal.calibration.seen_items import SeenItems
 from hocal.calibration.set_calibration import SetCalibration

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index
+from hocal.calibration.by_item.fitting import FEWEST_ITEMS
 from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.model import ItemModel
 from hocal.calibration.inputs import GivenItems
@@ -14,7 +16,7 @@ from hocal.cells.statistics import item_blocks
 from hocal.guarantees.certified_sets import SquaredErrors, squared_errors
 from hocal.uncertainty.label_sets import LabelScores
 
-__all__ = ["SetCalibration", "calibrate_sets", "expected_error"]
+__all__ = ["SetCalibration", "calibrate_sets", "check_set_calibration", "expected_error"]
 
 
 class SetCalibration(NamedTuple):
@@ -40,6 +42,24 @@ def calibrate_sets(
         expected[block] = expected_error(mixtures)
     weights = np.sum([each.weights for each in scores], axis=0)
     return SetCalibration(LabelScores(weights, len(given)), SquaredErrors.of(errors, expected))
+
+
+def check_set_calibration(
+    sets: SetCalibration | None, own: Counts | None, method: str
+) -> SetCalibration:
+    """Return what sets rest on, if items were fitted and come without labels of their own."""
+    if own is not None:
+        rule = 'must be left out for kind="labels" and shape="certified"'
+        raise InputError("counts", rule, remedy="Sets were judged on items without labels.")
+    if sets is None:
+        raise InputError(
+            "method",
+            f'must be "items", fitted on {FEWEST_ITEMS} items or more, for such sets',
+            value=repr(method),
+            remedy="Or keep labelled items aside and pass their mixtures and counts as "
+            "`calibration` to hocal.predict_set or hocal.guarantees.certified_set.",
+        )
+    return sets
 
 
 def expected_error(mixtures: ItemMixtures) -> Array:

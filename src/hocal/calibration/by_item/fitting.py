@@ -40,8 +40,9 @@ from hocal.calibration.by_item.top_shares import TopShares, component_log_likeli
 from hocal.calibration.by_item.weights import Shapes, fit_weights, logits_of, weigh
 from hocal.calibration.first_order.recalibration import CrossFitted, fit_recalibration
 
-__all__ = ["fit_items"]
+__all__ = ["FEWEST_ITEMS", "fit_items"]
 
+FEWEST_ITEMS = 20  # from which mixtures of items are learnt; below, cells alone know as much
 SAMPLE_ITEMS = 30_000  # from which shapes are learnt: more would change them by less than noise
 SAMPLE_ENTRIES = 10_000_000  # items x classes of the sample, 80 MB
 LEAST_SAMPLE = 5_000  # items in any case

@@ -1,0 +1,78 @@
+"""Fit mixtures of items, and judge each item by parameters that have not seen its labels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hocal._base.fingerprints import balanced_folds
+from hocal._base.typing import Array, Counts, Index
+from hocal.calibration.by_cell.fitting import cell_levels, fit_deconvolved
+from hocal.calibration.by_item.fitting import fit_items
+from hocal.calibration.by_item.model import ItemModel
+from hocal.calibration.inputs import GivenItems
+from hocal.calibration.levels import QUANTITIES, LevelSets, level_sets
+from hocal.calibration.seen_items import SeenItems, item_fingerprints
+from hocal.calibration.set_calibration import SetCalibration, calibrate_sets
+from hocal.cells.protocol import CellLayout
+from hocal.cells.statistics import CellStatistics
+from hocal.uncertainty.mixtures import Mixtures
+
+__all__ = ["N_FOLDS", "ItemFit", "fit_with_folds"]
+
+N_FOLDS = 5  # of cross-fitting: each item is predicted from four fifths of the others
+
+
+class ItemFit(NamedTuple):
+    """A model of items, and what the items of the fit say about it."""
+
+    model: ItemModel
+    folds: Index  #: (n_items,)
+    seen: SeenItems  #: which items these were
+    sets: SetCalibration  #: how large sets of labels and of distributions must be
+    levels: dict[str, LevelSets]  #: by the uncertainty that others' labels predict
+
+
+def fit_with_folds(
+    given: GivenItems, labels: Counts, where: Index, layout: CellLayout, anchors: Mixtures
+) -> ItemFit:
+    """Fit mixtures of items, with those of their cells as anchors."""
+    prints = item_fingerprints(given, labels)
+    folds = balanced_folds(prints, N_FOLDS)
+    cells = _levels_by_fold(given, labels, where, folds, layout, anchors)
+    model = fit_items(given.members, labels, given.features, where, cells, folds)
+    order = np.argsort(prints, kind="stable")
+    levels = {
+        quantity: level_sets(values, given.mean, labels)
+        for quantity, values in zip(QUANTITIES, model.out_of_fold, strict=True)
+    }
+    return ItemFit(
+        model,
+        folds,
+        SeenItems(prints[order], folds[order]),
+        calibrate_sets(model, given, labels, where, folds),
+        levels,
+    )
+
+
+def _levels_by_fold(
+    given: GivenItems,
+    labels: Counts,
+    where: Index,
+    folds: Index,
+    layout: CellLayout,
+    anchors: Mixtures,
+) -> Array:
+    """Return the level of each cell from all items, then without each fold of them."""
+    parts = []
+    for fold in range(N_FOLDS):
+        own = folds == fold
+        p = given.rows(own).mean
+        parts.append(CellStatistics.from_checked(p, labels[own], where[own], layout))
+    levels = [cell_levels(anchors)]
+    for left_out in range(N_FOLDS):
+        first, *others = (part for fold, part in enumerate(parts) if fold != left_out)
+        statistics = sum(others, start=first)
+        levels.append(cell_levels(fit_deconvolved(statistics).mixtures))
+    return np.stack(levels)
