@@ -43,6 +43,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "cells": ["protocol", "partitions", "statistics"],
     "guarantees": [
+        "promises",
+        "effective_items",
         "anytime",
         "dyadic",
         "betting",

@@ -26,6 +26,7 @@ from hocal.guarantees.cell_uncertainty import (
     estimator_sizes,
 )
 from hocal.guarantees.certificates import Certificate, advise_folds, assign_folds, certify
+from hocal.guarantees.effective_items import fewer_items
 
 EVERY = [
     (quantity, entropy)
@@ -401,3 +402,57 @@ def test_the_error_of_single_labels_is_that_of_listed_ones() -> None:
     bound = epsilon_bound(20, 0.05, 1, 4).value
 
     assert found.values == pytest.approx(listed + bound)
+
+
+def test_a_design_effect_gives_the_limits_of_as_many_items_as_they_are_worth() -> None:
+    """Every count vector occurs twice as often in the large world: the same shares."""
+    generator = np.random.default_rng(0)
+    counts = generator.multinomial(3, generator.dirichlet([2, 1, 1], 200))
+    cells = np.arange(200) % 2
+    small = statistics_of(counts, cells, 2)
+    large = statistics_of(np.concatenate([counts] * 2), np.concatenate([cells] * 2), 2)
+    mixtures = empirical(small)
+
+    halved = certify(large, mixtures, design_effect=2)
+
+    assert halved.effective_items.tolist() == small.n_items.tolist()
+    for quantity, entropy in EVERY:
+        found = halved.limits[Target(quantity, entropy)]
+        expected = certify(small, mixtures).limits[Target(quantity, entropy)]
+        assert found == pytest.approx(expected)
+
+
+def test_a_design_effect_widens_and_is_said(certificate: Certificate) -> None:
+    statistics = world()
+
+    wider = certify(statistics, empirical(statistics), design_effect=2.5)
+
+    for quantity, entropy in EVERY:
+        narrow = certificate.limits[Target(quantity, entropy)][:4]
+        wide = wider.limits[Target(quantity, entropy)][:4]
+        assert (wide[:, 1] - wide[:, 0] > narrow[:, 1] - narrow[:, 0] - 1e-9).all()
+    assert "400 items count as 160 independent ones." in wider.table()
+    assert wider.assumptions[0].startswith("2.5 items of a cell are worth one independent draw")
+    assert (wider.epsilon[:4] >= certificate.epsilon[:4] - 0.05).all()
+
+
+def test_a_design_effect_below_one_is_refused() -> None:
+    statistics = world()
+
+    with pytest.raises(hocal.InputError, match="`design_effect` must be a number at least 1"):
+        certify(statistics, empirical(statistics), design_effect=0.9)
+
+
+def test_fewer_items_keep_the_shares_of_a_cell() -> None:
+    cells = np.array([0, 0, 0, 2, 2])
+    histogram = Histogram(cells, np.eye(5, dtype=np.int64), np.array([50, 30, 20, 1, 8]))
+
+    kept = fewer_items(histogram, 3.0)
+
+    assert kept.cells.tolist() == [0, 0, 0, 2]
+    assert kept.multiplicity.tolist() == [17, 9, 7, 3]
+
+
+def test_a_certificate_says_that_one_quantity_at_a_time_is_meant(certificate: Certificate) -> None:
+    assert "for each cell on its own, one quantity at a time." in certificate.table()
+    assert any("fixed in advance" in sentence for sentence in certificate.assumptions)

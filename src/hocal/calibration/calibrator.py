@@ -521,6 +521,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         by: Literal["partition", "aleatoric", "epistemic"] = "partition",
         simultaneous: bool = False,
         k: int | None = None,
+        design_effect: float = 1.0,
     ) -> Certificate:
         """Say what the calibration labels prove about each cell; as `hocal.guarantees.certify`.
 
@@ -533,9 +534,12 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             uncertainty that is predicted for them, for ``method="items"``. Each item's prediction
             then comes from the labels of other items.
         simultaneous : bool, default=False
-            Whether it is to hold for all cells at once.
+            Whether it is to hold for all cells at once; one quantity at a time in both cases.
         k : int, optional
             Labels in the snapshots of epsilon.
+        design_effect : float, default=1.0
+            How many items are worth one independent item where items share annotators, as
+            ``hocal.check_annotations(...).sharing.design_effect`` estimates it.
 
         Returns
         -------
@@ -543,7 +547,12 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             Arrays by cell number; ``names`` says what the level sets are.
         """
         self._check_fitted()
-        options: dict[str, Any] = {"confidence": confidence, "simultaneous": simultaneous, "k": k}
+        options: dict[str, Any] = {
+            "confidence": confidence,
+            "simultaneous": simultaneous,
+            "k": k,
+            "design_effect": design_effect,
+        }
         if check_choice(by, "by", CERTIFIED) != "partition":
             return certify_levels(self._level_sets(by), by, options)
         return certificates.certify(

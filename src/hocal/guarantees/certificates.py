@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,14 @@ from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
 from hocal._base.notebook import table, wrap_text
 from hocal._base.typing import Array, IntArray, Mask
-from hocal._base.validation import check_choice, check_flag, check_fraction, check_kind, check_names
+from hocal._base.validation import (
+    check_choice,
+    check_flag,
+    check_fraction,
+    check_kind,
+    check_names,
+    check_number,
+)
 from hocal.cells.statistics import CellStatistics, Histogram
 from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
 from hocal.guarantees.cell_uncertainty import (
@@ -27,6 +34,8 @@ from hocal.guarantees.cell_uncertainty import (
     cell_intervals,
     estimator_sizes,
 )
+from hocal.guarantees.effective_items import effective_items, fewer_items
+from hocal.guarantees.promises import certificate_assumptions
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -42,16 +51,6 @@ SHOWN_CELLS = 20  # in a notebook, the largest first
 ROUNDING = 1e-9
 RELATIVE_ROUNDING = 1e-12
 
-ASSUMPTIONS = (
-    "Items of a cell are independent draws from the population the certificate speaks about.",
-    "Labels of an item are independent given the item; no annotator labels an item twice.",
-    "The partition was fixed without the labels counted here.",
-    "How many labels an item got was not decided by looking at them.",
-)
-SINGLES = (
-    "Items with one label are like the others of their cell: "
-    "they are left out where two labels are needed."
-)
 BOUNDS = {
     "aleatoric shannon": "separable linear program with coefficients from other cells, betting",
     "aleatoric brier": "unbiased statistic, betting",
@@ -84,15 +83,17 @@ class Certificate:
     """What the labels of the calibration items prove about each cell.
 
     Each interval holds with probability `confidence` over the calibration sample, whatever the
-    mixture of its cell is; all cells at once if `simultaneous`. Arrays are indexed by cell number,
-    NaN without items.
+    mixture of its cell is. If `simultaneous`, the intervals of one quantity and entropy hold for
+    all cells at once; two quantities are two statements, each with its own chance of failure.
+    Arrays are indexed by cell number, NaN without items.
 
     Attributes
     ----------
     confidence : float
         Probability with which a statement holds.
     simultaneous : bool
-        Whether it holds for all cells at once (Bonferroni) or for each on its own.
+        Whether it holds for all cells at once (Bonferroni) or for each on its own; for one quantity
+        at a time in both cases.
     n_items : ndarray of shape (n_cells,)
         Calibration items.
     k : ndarray of shape (n_cells,)
@@ -122,6 +123,8 @@ class Certificate:
         Point estimates of each target from the mixtures, arrays of shape (n_cells,).
     names : tuple of str
         What each cell holds, where that was said; else empty.
+    design_effect : float
+        How many items were taken to be worth one independent item.
 
     Examples
     --------
@@ -154,6 +157,7 @@ class Certificate:
     limits: Mapping[Target, Array]
     estimates: Mapping[Target, Array]
     names: tuple[str, ...] = ()
+    design_effect: float = 1.0
 
     def __len__(self) -> int:
         return len(self.n_items)
@@ -183,8 +187,23 @@ class Certificate:
         return table(caption, ["items", "k", *QUANTITIES], rows, note=" ".join(self.assumptions))
 
     @property
+    def effective_items(self) -> IntArray:
+        """How many independent items those of each cell were taken to be worth."""
+        return effective_items(self.n_items, self.design_effect)
+
+    @property
     def _scope(self) -> str:
         return "all cells at once" if self.simultaneous else "each cell"
+
+    @property
+    def _promise(self) -> str:
+        """What the confidence is about, and of how many items."""
+        scope = "for all cells at once" if self.simultaneous else "for each cell on its own"
+        promise = f"Confidence {self.confidence:g} {scope}, one quantity at a time."
+        if self.design_effect == 1:
+            return promise
+        worth = int(self.effective_items.sum())
+        return f"{promise} {self.n_items.sum()} items count as {worth} independent ones."
 
     def interval(self, quantity: str, entropy: str = "shannon") -> tuple[Array, Array]:
         """Return the lower and upper limits of each cell; NaN for a cell without items."""
@@ -267,8 +286,7 @@ class Certificate:
             error = f"{self.epsilon[cell]:.2f} (k={self.epsilon_k[cell]})"
             line = f"{cell:>5}{self.n_items[cell]:>7}{self.k[cell]:>4}{parts}{error:>13}"
             lines.append(line if names is None else f"{line}  {names[cell]}")
-        scope = "for all cells at once" if self.simultaneous else "for each cell on its own"
-        lines.append(f"Confidence {self.confidence:g} {scope}. {' '.join(self.assumptions)}")
+        lines.append(f"{self._promise} {' '.join(self.assumptions)}")
         return "\n".join(lines)
 
     def _entries(self, entropy: str) -> dict[str, list[str]]:
@@ -305,6 +323,7 @@ def certify(
     k: int | None = None,
     snapshot_size: int | None = None,
     source: ArrayLike | None = None,
+    design_effect: float = 1.0,
 ) -> Certificate:
     """Certify the uncertainty of each cell from its calibration labels.
 
@@ -321,7 +340,8 @@ def certify(
     confidence : float, default=0.95
         Probability with which each statement is to hold.
     simultaneous : bool, default=False
-        Whether it is to hold for all cells at once.
+        Whether it is to hold for all cells at once. The intervals of one quantity and entropy then
+        hold together; those of another are another statement.
     aligned : bool, default=False
         Whether the mixtures have the classes in order of falling prediction. Predictive and
         epistemic uncertainty then are those of the cell's aligned label distributions.
@@ -333,6 +353,10 @@ def certify(
         epsilon compares them as they are; by default they predict label distributions.
     source : array of str of shape (n_cells,), optional
         Whose items each mixture was estimated from.
+    design_effect : float, default=1.0
+        How many items are worth one independent item where items share annotators, as
+        ``hocal.check_annotations(...).sharing.design_effect`` estimates it. Intervals and epsilon
+        then are those of so many fewer items: an allowance, not a proof.
 
     Returns
     -------
@@ -363,29 +387,37 @@ def certify(
             f"must hold {wanted} of {statistics.n_cells} cells",
             value=f"{len(mixtures)} of {mixtures.n_classes} classes",
         )
+    factor = check_number(design_effect, "design_effect", minimum=1)
     has_items = statistics.n_items > 0
     if simultaneous:  # Bonferroni
         delta /= max(int(has_items.sum()), 1)
-    histogram = statistics.aligned if aligned else statistics.observed
+    worth = replace(
+        statistics,
+        observed=fewer_items(statistics.observed, factor),
+        aligned=fewer_items(statistics.aligned, factor),
+    )
+    every = statistics.aligned if aligned else statistics.observed
+    histogram = worth.aligned if aligned else worth.observed
     if source is None:
         source = np.where(has_items, "cell", "none")
     error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
-    singles = bool((histogram.totals == 1).any() and (histogram.totals > 1).any())
+    singles = bool((every.totals == 1).any() and (every.totals > 1).any())
     return Certificate(
         confidence=float(confidence),
         simultaneous=bool(simultaneous),
         n_items=statistics.n_items,
-        k=smallest_totals(histogram, statistics.n_cells),
+        k=smallest_totals(every, statistics.n_cells),
         epsilon=error.values,
         epsilon_k=error.k,
         epsilon_bound=error.bounds,
         set_coverage=set_coverage(mixtures, error, projected=snapshot_size is None),
         source=np.asarray(source),
-        assumptions=ASSUMPTIONS + (SINGLES,) * singles,
+        assumptions=certificate_assumptions(singles=singles, design_effect=factor),
         bounds=dict(BOUNDS),
         n_classes=statistics.n_classes,
-        limits=_all_limits(statistics, histogram, aligned, delta),
+        limits=_all_limits(worth, histogram, aligned, delta),
         estimates=_all_estimates(mixtures),
+        design_effect=factor,
     )
 
 

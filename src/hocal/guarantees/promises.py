@@ -1,0 +1,49 @@
+"""What must be true of the data for a certificate to hold, in words."""
+
+from __future__ import annotations
+
+__all__ = ["certificate_assumptions"]
+
+_ITEMS = "Items of a cell are independent draws from the population the certificate speaks about."
+_OTHERS = (
+    "Labels of an item are independent given the item; no annotator labels an item twice.",
+    "The partition was fixed without the labels counted here.",
+    "How many labels an item got was not decided by looking at them.",
+    "How many items there are was fixed in advance, not by looking at these limits.",
+)
+_SINGLES = (
+    "Items with one label are like the others of their cell: "
+    "they are left out where two labels are needed."
+)
+
+
+def certificate_assumptions(
+    *, singles: bool = False, design_effect: float = 1.0
+) -> tuple[str, ...]:
+    """Return what must be true for a certificate to hold.
+
+    Parameters
+    ----------
+    singles : bool, default=False
+        Whether some items have one label and others more.
+    design_effect : float, default=1.0
+        How many items were taken to be worth one independent item.
+
+    Returns
+    -------
+    tuple of str
+        Sentences.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.promises import certificate_assumptions
+    >>> certificate_assumptions(design_effect=2)[0]
+    '2 items of a cell are worth one independent draw from the population spoken about.'
+    """
+    items = _ITEMS
+    if design_effect > 1:
+        items = (
+            f"{design_effect:.3g} items of a cell are worth one independent draw "
+            "from the population spoken about."
+        )
+    return (items, *_OTHERS, *(_SINGLES,) * singles)
