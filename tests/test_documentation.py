@@ -19,6 +19,7 @@ import pytest
 import hocal
 from engines import spark  # noqa: F401 - a fixture
 from hocal.datasets import make_mixture_world
+from report.browser import CHROMIUM, browse
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -264,6 +265,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.xdist_group("site")
 @pytest.mark.filterwarnings("default")
 def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in site.rglob("*.html"))
@@ -275,6 +277,7 @@ def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     )
 
 
+@pytest.mark.xdist_group("site")
 @pytest.mark.filterwarnings("default")
 def test_every_public_name_and_room_has_an_entry(site: Path) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
@@ -286,3 +289,35 @@ def test_every_public_name_and_room_has_an_entry(site: Path) -> None:
     homes = {name: f"{home}.{name}" for name, home in hocal._HOME_OF.items() if home[0] != "_"}
     assert set(homes.values()) - listed == set()
     assert modules - {entry.partition(".")[0] for entry in listed} - {"py"} == set()
+
+
+@pytest.mark.xdist_group("site")
+@pytest.mark.filterwarnings("default")
+def test_a_tutorial_is_a_page_with_its_outputs(site: Path) -> None:
+    page = (site / "tutorials" / "labels-only.html").read_text(encoding="utf-8")
+
+    assert "Labels and no model yet" in page
+    assert "of the 95% limits hold the truth" in page
+    assert 'src="labels-only-0.png"' in page
+    assert (site / "tutorials" / "labels-only-0.png").read_bytes().startswith(b"\x89PNG")
+    assert "<td>reader 7</td>" in page
+    assert 'href="classifier.html"' in page
+    assert (site / "tutorials" / "labels-only.ipynb").exists()
+
+
+@pytest.mark.xdist_group("site")
+@pytest.mark.filterwarnings("default")
+def test_tutorials_are_readable_on_a_phone(site: Path, tmp_path: Path) -> None:
+    """Code and tables scroll in boxes of their own; all that cells print is seen at once."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    wide = "[...document.querySelectorAll('.language-text code')]"
+    wide += ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+    with browse(tmp_path) as browser:
+        browser.screen(390)
+        for path in ROOT.glob("docs/tutorials/*.ipynb"):
+            browser.open(site / "tutorials" / f"{path.stem}.html")
+            assert browser.run("document.documentElement.scrollWidth") == 390
+            assert browser.run(wide) == []
+            assert browser.messages == []
+            assert [url for url in browser.requests if url.startswith("http")] == []
