@@ -9,11 +9,11 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.exports import Judged, export_options, open_judged
 from hocal.cli.messages import working
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json
-from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
     from hocal.annotations.independence.annotator_table import AnnotatorEffects

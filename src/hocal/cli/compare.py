@@ -11,11 +11,12 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli import options
+from hocal.cli.engines import ReadTable, open_engine
 from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
 from hocal.cli.messages import FileError, working
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_rows, print_table
-from hocal.cli.tables import Probabilities, ReadTable, open_engine, open_probabilities
+from hocal.cli.predictions import Probabilities, open_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

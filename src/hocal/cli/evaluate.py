@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.items import MatchedItems, label_options, read_items
 from hocal.cli.messages import working
 from hocal.cli.models import load_model
 from hocal.cli.outputs import print_json, print_rows, print_table
-from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
     from hocal import CalibrationError, Certificate, Interval, SnapshotCalibrator

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocal._base.errors import InputError
+from hocal.cli.engines import ReadTable
 from hocal.cli.messages import FileError, note
-from hocal.cli.tables import ReadTable, open_labels
+from hocal.cli.tables import open_labels
 
 if TYPE_CHECKING:
     from hocal.annotations import Annotations

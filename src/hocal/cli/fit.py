@@ -12,13 +12,15 @@ import typer
 
 from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
 from hocal.cli.left_out import count_left_out, say_left_out
 from hocal.cli.messages import note, working
 from hocal.cli.models import model_notes
 from hocal.cli.options import split_list
 from hocal.cli.outputs import output_file, print_json, print_table
-from hocal.cli.tables import Probabilities, count_distinct, open_engine, open_probabilities
+from hocal.cli.predictions import Probabilities, open_probabilities
+from hocal.cli.tables import count_distinct
 
 if TYPE_CHECKING:
     from hocal import CellStatistics, SnapshotCalibrator

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocal._base.errors import InputError, Setting
+from hocal.cli.engines import ReadTable
 from hocal.cli.exports import ANNOTATOR, LABEL, ExportOptions, export_options, open_judgements
 from hocal.cli.messages import FileError
 from hocal.cli.options import split_list
-from hocal.cli.tables import Probabilities, ReadTable, count_rows, open_labels, same_items
+from hocal.cli.predictions import Probabilities, same_items
+from hocal.cli.tables import count_rows, open_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,12 +12,12 @@ import typer
 from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.check import write_annotators
+from hocal.cli.engines import open_engine
 from hocal.cli.exports import Judged, export_options, open_judged
 from hocal.cli.files import table_kind
 from hocal.cli.messages import ProgressBar, working
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, report_file
-from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
     from hocal.report.label_study import LabelStudy

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hocal.cli.items import LabelOptions
-from hocal.cli.tables import Probabilities, count_rows
+from hocal.cli.predictions import Probabilities
+from hocal.cli.tables import count_rows
 
 if TYPE_CHECKING:
     from hocal import CellStatistics

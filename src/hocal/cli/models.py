@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hocal.cli.engines import ReadTable
 from hocal.cli.messages import FileError
 from hocal.cli.options import split_list
-from hocal.cli.tables import Probabilities, ReadTable, open_probabilities
+from hocal.cli.predictions import Probabilities, open_probabilities
 
 if TYPE_CHECKING:
     from hocal import SnapshotCalibrator

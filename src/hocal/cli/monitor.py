@@ -9,11 +9,12 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.items import MatchedItems, find_rows, label_options, read_items
 from hocal.cli.messages import FileError, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.outputs import output_file, print_json, print_rows, print_table
-from hocal.cli.tables import Probabilities, open_engine
+from hocal.cli.predictions import Probabilities
 
 if TYPE_CHECKING:
     from hocal.decisions import Finding, Monitor

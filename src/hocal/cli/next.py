@@ -10,6 +10,7 @@ import typer
 
 from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
+from hocal.cli.engines import ReadTable, open_engine
 from hocal.cli.exports import ITEM
 from hocal.cli.files import table_kind
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
@@ -17,7 +18,7 @@ from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json, print_table
-from hocal.cli.tables import Probabilities, ReadTable, open_engine, same_items
+from hocal.cli.predictions import Probabilities, same_items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

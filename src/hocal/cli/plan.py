@@ -10,12 +10,12 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.items import LabelOptions, count_items, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_table
-from hocal.cli.tables import open_engine
 
 if TYPE_CHECKING:
     from hocal import SnapshotCalibrator

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.files import table_kind
 from hocal.cli.items import stack_scores
 from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.outputs import open_writer, output_file, print_json
-from hocal.cli.tables import count_rows, open_engine
+from hocal.cli.tables import count_rows
 
 if TYPE_CHECKING:
     from hocal.decisions import Familiarity

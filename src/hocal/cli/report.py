@@ -11,11 +11,12 @@ import typer
 
 from hocal._base.errors import InputError
 from hocal.cli import options
+from hocal.cli.engines import open_engine
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
 from hocal.cli.outputs import report_file
-from hocal.cli.tables import Probabilities, extra_column, open_engine
+from hocal.cli.predictions import Probabilities, extra_column
 
 if TYPE_CHECKING:
     from hocal._base.typing import Array, IntArray
