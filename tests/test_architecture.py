@@ -41,7 +41,7 @@ ROOMS: dict[str, list[str]] = {
         "sets",
         "credal_sets",
     ],
-    "cells": ["protocol", "partitions", "statistics"],
+    "cells": ["protocol", "partitions", "crossed", "statistics"],
     "guarantees": [
         "promises",
         "effective_items",

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from hocal._base.errors import InputError, OneLabelWarning
@@ -30,9 +30,11 @@ from hocal.calibration.first_order.temperature import fit_temperature
 from hocal.calibration.inputs import (
     GivenItems,
     InputShape,
+    cells_or_groups,
     check_items,
     check_labels,
     check_own_labels,
+    choose_partition,
     partition_of,
 )
 from hocal.calibration.item_fit import fit_with_folds
@@ -199,6 +201,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         *,
         features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Self:
         """Calibrate on predictions and labels of the same items.
 
@@ -215,6 +218,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             ``method="items"``.
         cells : array of shape (n_items,), optional
             The cells of a PrecomputedPartition.
+        by : array of shape (n_items,), optional
+            The group of each item, such as the aspect that was judged: cells are crossed with the
+            groups, and "items" learns what they differ in. A pandas series gives them its name.
+            Whoever predicts later must name groups as well, and of these only.
 
         Returns
         -------
@@ -227,8 +234,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             rule = 'must be left out unless method="items"'
             raise InputError("features", rule, value=f"method={self.method!r}")
         labels = check_labels(counts, given)
-        self.partition_ = clone(as_partition(self.partition)).fit_checked(given.mean)
-        where = self.partition_.assign_checked(given.mean, cells)
+        self.partition_ = choose_partition(self.partition, by).fit_checked(given.mean)
+        where = self._assign(given, cells, by)
+        given = given.beside(self.partition_.item_columns(where))
         self._fit_cells(self._count(given, labels, where))
         self.input_shape_ = given.shape
         self._forget_items()
@@ -240,20 +248,28 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         return self
 
     def partial_fit(
-        self, probabilities: ArrayLike, counts: Any, *, cells: ArrayLike | None = None
+        self,
+        probabilities: ArrayLike,
+        counts: Any,
+        *,
+        cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Self:
         """Add items to those seen before; the result is the same as fitting on all at once.
 
         For the methods "cells" and "empirical", which need no items. A partition that learns from
-        predictions (quantiles, k-means) learns from the first batch only.
+        predictions (quantiles, k-means) learns from the first batch only, and all groups of `by`
+        must be in it.
         """
         self._check_parameters()
         self._warn_without_items()
         given = check_items(probabilities, expected=self._shape_so_far())
         labels = check_labels(counts, given)
         if not hasattr(self, "statistics_"):
-            self.partition_ = clone(as_partition(self.partition)).fit_checked(given.mean)
-        statistics = self._count(given, labels, self.partition_.assign_checked(given.mean, cells))
+            self.partition_ = choose_partition(self.partition, by).fit_checked(given.mean)
+        where = self._assign(given, cells, by)
+        given = given.beside(self.partition_.item_columns(where))
+        statistics = self._count(given, labels, where)
         if hasattr(self, "statistics_"):
             statistics = self.statistics_ + statistics
         self._fit_cells(statistics)
@@ -271,12 +287,16 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self._warn_without_items()
         self.partition_ = partition_of(statistics, as_partition(self.partition))
         self._fit_cells(statistics)
-        self.input_shape_ = InputShape(1, statistics.n_classes, 0)
+        n_columns = self.partition_.n_item_columns
+        self.input_shape_ = InputShape(1, statistics.n_classes, n_columns)
         self._forget_items()
         return self
 
     def locate(self, probabilities: ArrayLike, cells: ArrayLike | None = None) -> Located:
-        """Return the predictions after checking them, and the cell of each item."""
+        """Return the predictions after checking them, and the cell of each item.
+
+        What comes with the data is in `cells`: cell numbers, or groups where the fit had `by`.
+        """
         given = self._check_given(probabilities, None, any_features=True)
         return Located(given.mean, self.partition_.assign_checked(given.mean, cells))
 
@@ -286,6 +306,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         *,
         features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Expected:
         """Say what labels of items should be like: their distribution, and how often two differ.
 
@@ -296,7 +317,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         Expected
             The cell of each item, the mean of its mixture, and the chance that two people disagree.
         """
-        given, where, _ = self._check_all(probabilities, features, None, cells)
+        given, where, _ = self._check_all(probabilities, features, None, cells, by)
         return self._predictor().expect(given, where, None)
 
     def summarise(
@@ -305,9 +326,10 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         *,
         features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Array:
         """Return what predictions and features of items look like, as `reference_` has it."""
-        given, where, _ = self._check_all(probabilities, features, None, cells)
+        given, where, _ = self._check_all(probabilities, features, None, cells, by)
         reference = self.known_reference()
         centre, spread = reference.feature_centre, reference.feature_spread
         return summarise(given, self._predictor().expect(given, where, None), centre, spread)
@@ -331,13 +353,14 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         features: ArrayLike | None = None,
         counts: Any = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Mixtures:
         """Return the calibrated mixture of each item, in class order.
 
         Parameters are those of `decompose`. A mixture per item takes much memory: predict in
         batches where there are many; `decompose` and `predict_proba` need none.
         """
-        given, where, own = self._check_all(probabilities, features, counts, cells)
+        given, where, own = self._check_all(probabilities, features, counts, cells, by)
         return self._predictor().mixtures(given, where, own)
 
     def predict_proba(
@@ -347,12 +370,13 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         features: ArrayLike | None = None,
         counts: Any = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Array:
         """Return the mean of each item's mixture, a calibrated first-order prediction.
 
         Parameters are those of `decompose`.
         """
-        given, where, own = self._check_all(probabilities, features, counts, cells)
+        given, where, own = self._check_all(probabilities, features, counts, cells, by)
         return self._predictor().means(given, where, own)
 
     def decompose(
@@ -365,6 +389,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         base: float | None = None,
         kind: Any = "mutual-information",
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Decomposition:
         """Split the uncertainty of each item.
 
@@ -383,13 +408,15 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             from the other items.
         cells : array of shape (n_items,), optional
             The cells of a PrecomputedPartition.
+        by : array of shape (n_items,), optional
+            The group of each item, if the fit had groups.
 
         Returns
         -------
         Decomposition
             Predictive, aleatoric and epistemic uncertainty of each item.
         """
-        given, where, own = self._check_all(probabilities, features, counts, cells)
+        given, where, own = self._check_all(probabilities, features, counts, cells, by)
         measure = get_entropy(entropy, base=base)
         return self._predictor().decompose(
             given, where, own, measure, kind=kind, panel_size=self.panel_size
@@ -407,6 +434,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         features: ArrayLike | None = ...,
         counts: Any = ...,
         cells: ArrayLike | None = ...,
+        by: ArrayLike | None = ...,
     ) -> PredictionSets: ...
 
     @overload
@@ -418,6 +446,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         kind: Literal["labels"],
         features: ArrayLike | None = ...,
         cells: ArrayLike | None = ...,
+        by: ArrayLike | None = ...,
     ) -> LabelSets: ...
 
     def predict_set(
@@ -431,6 +460,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         features: ArrayLike | None = None,
         counts: Any = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> PredictionSets | LabelSets:
         """Return a set of label distributions, or of labels, for each item.
 
@@ -456,6 +486,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             without any.
         cells : array of shape (n_items,), optional
             The cells of a PrecomputedPartition.
+        by : array of shape (n_items,), optional
+            The group of each item, if the fit had groups.
 
         Returns
         -------
@@ -466,11 +498,11 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         check_kind(shape, "shape", str)
         if not labels and shape != "certified":
             mixtures = self.predict_mixture(
-                probabilities, features=features, counts=counts, cells=cells
+                probabilities, features=features, counts=counts, cells=cells, by=by
             )
             return predict_set(mixtures, coverage=coverage, shape=shape)
         wanted = check_fraction(coverage, "coverage")
-        given, where, own = self._check_all(probabilities, features, counts, cells)
+        given, where, own = self._check_all(probabilities, features, counts, cells, by)
         calibration = check_set_calibration(self.sets_, own, self.method)
         predicted = self._predictor().item_mixtures(given, where, None)
         means = predicted.mean()
@@ -492,6 +524,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         k: int | None = None,
         features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
         n_resamples: int = 100,
         random_state: Any = None,
     ) -> CalibrationError:
@@ -500,7 +533,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         Predicted and observed snapshots are compared class by class, so that a prediction of the
         wrong class shows. "empirical" predicts snapshots, of the k of its fit.
         """
-        given, where, _ = self._check_all(probabilities, features, None, cells)
+        given, where, _ = self._check_all(probabilities, features, None, cells, by)
         labels = check_labels(counts, given)
         snapshots = self.method == "empirical"
         return calibration_error(
@@ -570,10 +603,14 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         by: Literal["aleatoric", "epistemic"] = "aleatoric",
         *,
         features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
     ) -> Index:
-        """Return the level set of each item, the cell number in ``certify(by=...)``."""
+        """Return the level set of each item, the cell number in ``certify(by=...)``.
+
+        What comes with the data is in `cells`: cell numbers, or groups where the fit had some.
+        """
         levels = self._level_sets(by)
-        parts = self.decompose(probabilities, features=features).as_dict()
+        parts = self.decompose(probabilities, features=features, cells=cells).as_dict()
         return levels.assign(parts[by])
 
     def _level_sets(self, by: str) -> LevelSets:
@@ -641,24 +678,34 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         return learn_reference(items, labels[rows], without_own, final, n_cells)
 
     def _check_all(
-        self, probabilities: Any, features: Any, counts: Any, cells: Any
+        self, probabilities: Any, features: Any, counts: Any, cells: Any, by: Any
     ) -> tuple[GivenItems, Index, Counts | None]:
         """Check what is given about items, find their cells, and take their own labels."""
         given = self._check_given(probabilities, features)
-        where = self.partition_.assign_checked(given.mean, cells)
+        where = self._assign(given, cells, by)
+        given = given.beside(self.partition_.item_columns(where))
         return given, where, check_own_labels(counts, given)
+
+    def _assign(self, given: GivenItems, cells: Any, by: Any) -> Index:
+        partition = self.partition_
+        return partition.assign_checked(given.mean, cells_or_groups(cells, by, partition))
 
     def _check_given(
         self, probabilities: Any, features: Any, *, any_features: bool = False
     ) -> GivenItems:
         self._check_fitted()
-        expected = self.input_shape_
+        expected = self._expected_shape()
         if any_features:
             expected = expected._replace(n_features=0)
         return check_items(probabilities, features, expected)
 
+    def _expected_shape(self) -> InputShape:
+        """Return the shape of what is given; columns of the partition are not."""
+        n_given = self.input_shape_.n_features - self.partition_.n_item_columns
+        return self.input_shape_._replace(n_features=n_given)
+
     def _shape_so_far(self) -> InputShape | None:
-        return self.input_shape_ if hasattr(self, "statistics_") else None
+        return self._expected_shape() if hasattr(self, "statistics_") else None
 
     def _check_parameters(self) -> None:
         check_choice(self.method, "method", METHODS)

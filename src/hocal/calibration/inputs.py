@@ -18,6 +18,8 @@ from hocal._base.validation import (
     check_same_length,
     check_simplex,
 )
+from hocal.cells.crossed import cross
+from hocal.cells.partitions import as_partition
 from hocal.cells.protocol import Partition
 from hocal.cells.statistics import CellStatistics
 from hocal.uncertainty.mixtures import Mixtures
@@ -25,9 +27,11 @@ from hocal.uncertainty.mixtures import Mixtures
 __all__ = [
     "GivenItems",
     "InputShape",
+    "cells_or_groups",
     "check_items",
     "check_labels",
     "check_own_labels",
+    "choose_partition",
     "partition_of",
 ]
 
@@ -62,6 +66,13 @@ class GivenItems(NamedTuple):
         n_features = 0 if self.features is None else self.features.shape[1]
         return InputShape(self.members.shape[1], self.members.shape[2], n_features)
 
+    def beside(self, columns: Array | None) -> GivenItems:
+        """Return the items with more columns of features, if there are any."""
+        if columns is None:
+            return self
+        features = columns if self.features is None else np.hstack([self.features, columns])
+        return GivenItems(self.members, features)
+
     def rows(self, chosen: Any) -> GivenItems:
         """Return some of the items."""
         features = None if self.features is None else self.features[chosen]
@@ -77,6 +88,25 @@ def check_items(
     if expected is not None:
         _check_expected(given.shape, expected)
     return given
+
+
+def choose_partition(partition: Any, by: Any) -> Partition:
+    """Return a partition to fit, crossed with groups where there are any."""
+    chosen: Partition = clone(as_partition(partition))
+    return chosen if by is None or chosen.takes_groups else cross(chosen, by)
+
+
+def cells_or_groups(cells: Any, by: Any, partition: Partition) -> Any:
+    """Return what came with the data for a partition: groups, cell numbers, or nothing."""
+    if by is None:
+        return cells
+    if cells is not None:
+        rule = "must be left out with `by`, whose groups are crossed with cells of predictions"
+        raise InputError("cells", rule)
+    if not partition.takes_groups:
+        rule = "must be left out, because the calibrator was fitted without groups"
+        raise InputError("by", rule, remedy="Fit it with by=, too.")
+    return by
 
 
 def check_labels(counts: Any, given: GivenItems) -> Counts:

@@ -1,5 +1,6 @@
 """Items to cells by what a model predicts, and cells to histograms of their labels."""
 
+from hocal.cells.crossed import CrossedPartition
 from hocal.cells.partitions import (
     CallablePartition,
     KMeansPartition,
@@ -17,6 +18,7 @@ __all__ = [
     "CallablePartition",
     "CellLayout",
     "CellStatistics",
+    "CrossedPartition",
     "Histogram",
     "KMeansPartition",
     "LevelSetPartition",

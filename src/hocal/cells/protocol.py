@@ -116,6 +116,8 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     #: Whether cells come with the data, as ``cells=``, instead of being computed.
     takes_cells: ClassVar[bool] = False
+    #: Whether what comes with the data are groups, as ``by=``, that cells are crossed with.
+    takes_groups: ClassVar[bool] = False
     #: The name under which files remember the class.
     registered_name: ClassVar[str]
 
@@ -168,10 +170,7 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """Do as `assign` does, for predictions that have been checked."""
         name = type(self).__name__
         if self.takes_cells:
-            if cells is None:
-                rule = f"must be given with a {name}: one cell number for each item"
-                raise InputError("cells", rule)
-            return check_cells(cells, len(p), n_cells=self.n_cells_)
+            return self._take_cells(p, cells)
         if cells is not None:
             raise InputError("cells", f"must be left out with a {name}, which computes them")
         located = f"{name}.assign(probabilities)"
@@ -218,6 +217,26 @@ class Partition(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _locate(self, p: Array) -> Any:
         """Return the cell number of each item, from predictions of shape (n_items, n_classes)."""
         raise NotImplementedError(f"{type(self).__name__} must have _locate(p).")
+
+    def _take_cells(self, p: Array, cells: ArrayLike | None) -> Index:
+        """Return the cell number of each item from what comes with the data."""
+        if cells is None:
+            name = type(self).__name__
+            rule = f"must be given with a {name}: one cell number for each item"
+            raise InputError("cells", rule)
+        return check_cells(cells, len(p), n_cells=self.n_cells_)
+
+    @property
+    def n_item_columns(self) -> int:
+        """How many columns `item_columns` has."""
+        return 0
+
+    def item_columns(self, cells: Index) -> Array | None:  # noqa: ARG002
+        """Return numbers that cells tell about items and predictions do not, one row per item.
+
+        A model of items takes them as features. By default none.
+        """
+        return None
 
     def _locate_in_engine(self, frame: Frame, columns: Sequence[str]) -> Frame:
         """Return a narwhals frame with the column `cell` added: the very numbers of `_locate`.

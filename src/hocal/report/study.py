@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray
@@ -26,7 +26,7 @@ class Given(NamedTuple):
 
     probabilities: Array  #: (n_items, n_classes) or (n_items, n_members, n_classes)
     features: Array | None  #: (n_items, n_features)
-    cells: Index | None  #: (n_items,) where they came with the data, as for a PrecomputedPartition
+    cells: NDArray[Any] | None  #: (n_items,) cell numbers or groups, where they came with the data
 
     def of(self, rows: Any) -> dict[str, Any]:
         """Return what it takes about some of them, by the names of its arguments."""
@@ -68,7 +68,7 @@ class Study:
         given = Given(
             np.asarray(probabilities, dtype=np.float64),
             None if features is None else check_finite_matrix(features),
-            None if cells is None else where,
+            None if cells is None else np.asarray(cells),
         )
         values = ItemValues.of(inner, len(p), given.of, labels)
         return cls(
