@@ -22,6 +22,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "uncertainty": [
         "array_operations",
+        "generalised_entropy",
+        "own_entropy",
         "entropy",
         "snapshots",
         "logarithms",

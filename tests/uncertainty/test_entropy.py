@@ -24,10 +24,10 @@ from hocal.uncertainty.entropy import (
     Tsallis,
     ZeroOne,
     get_entropy,
-    least_concave_majorant,
 )
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.moments import pair_disagreement
+from hocal.uncertainty.own_entropy import least_concave_majorant
 from strategies import label_distributions, pairs_of_distributions, seeds
 
 ENTROPIES: list[Entropy] = [

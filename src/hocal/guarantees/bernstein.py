@@ -28,7 +28,8 @@ from hocal._base.validation import (
     check_snapshot_size,
     check_weights,
 )
-from hocal.uncertainty.entropy import Brier, Entropy, Separable, get_entropy, least_concave_majorant
+from hocal.uncertainty.entropy import Brier, Entropy, Separable, get_entropy
+from hocal.uncertainty.own_entropy import least_concave_majorant
 
 __all__ = [
     "BernsteinEstimator",

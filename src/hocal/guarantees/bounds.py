@@ -30,7 +30,8 @@ from hocal._base.validation import (
 )
 from hocal.guarantees.bernstein import bernstein_estimator
 from hocal.guarantees.dyadic import dyadic_expectation
-from hocal.uncertainty.entropy import Brier, Entropy, get_entropy, least_concave_majorant
+from hocal.uncertainty.entropy import Brier, Entropy, get_entropy
+from hocal.uncertainty.own_entropy import least_concave_majorant
 from hocal.uncertainty.snapshots import n_snapshots
 
 __all__ = [

@@ -9,7 +9,8 @@ from scipy import stats
 
 from hocal._base.typing import Array
 from hocal.guarantees.bernstein import chebyshev_grid
-from hocal.uncertainty.entropy import Shannon, least_concave_majorant
+from hocal.uncertainty.entropy import Shannon
+from hocal.uncertainty.own_entropy import least_concave_majorant
 
 __all__ = ["binomial_limits", "shannon_range"]
 
