@@ -117,6 +117,7 @@ ROOMS: dict[str, list[str]] = {
         "recalibration",
     ],
     "calibration.by_cell": [
+        "pool_atoms",
         "pool",
         "tilts",
         "deconvolution",

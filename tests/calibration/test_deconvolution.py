@@ -13,7 +13,8 @@ from scipy.linalg import block_diag
 
 from hocal.calibration.by_cell import deconvolution, pool, tilts
 from hocal.calibration.by_cell.deconvolution import Deconvolution, deconvolve
-from hocal.calibration.by_cell.pool import N_LEADING, fit_pool
+from hocal.calibration.by_cell.pool import fit_pool
+from hocal.calibration.by_cell.pool_atoms import N_LEADING
 from hocal.calibration.by_cell.tilts import _Objective
 
 Array = NDArray[np.float64]

@@ -29,13 +29,12 @@ from scipy import optimize, sparse, special
 
 from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 from hocal._base.validation import check_cells, check_counts, check_whole
-from hocal.calibration.by_cell.pool import (
+from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
+from hocal.calibration.by_cell.pool_atoms import (
     N_LEADING,
     Atoms,
-    fit_pool,
     make_atoms,
     place_tails,
-    sample_snapshots,
     snapshot_likelihood,
 )
 from hocal.calibration.by_cell.tilts import (
