@@ -150,6 +150,7 @@ ROOMS: dict[str, list[str]] = {
         "by_item",
         "labels_alone",
         "item_posteriors",
+        "against_truth",
         "evaluation",
         "scores",
         "inputs",

@@ -10,8 +10,8 @@ import numpy as np
 from hocal._base.errors import InputError
 from hocal._base.typing import IntArray
 from hocal._base.validation import check_integer
+from hocal.calibration.against_truth import aleatoric_error
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.calibration.evaluation import aleatoric_error
 from hocal.datasets import World, make_ambiguous_digits
 from hocal.report import Report, Summary, summarise
 from hocal.uncertainty.decomposition import Decomposition, decompose

@@ -24,9 +24,9 @@ from hocal._base.validation import (
     check_simplex,
     check_weights,
 )
+from hocal.calibration.against_truth import aleatoric_error
 from hocal.calibration.by_cell.empirical import borrow
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.calibration.evaluation import aleatoric_error
 from hocal.cells.partitions import as_partition
 from hocal.plot.canvas import STYLES, Display, Style, ink
 from hocal.plot.inputs import check_some

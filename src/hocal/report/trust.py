@@ -11,7 +11,8 @@ import numpy as np
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer, label_totals
-from hocal.calibration.evaluation import CalibrationError, aleatoric_error
+from hocal.calibration.against_truth import aleatoric_error
+from hocal.calibration.evaluation import CalibrationError
 from hocal.report.schema import Calibration, CertificatePart, Check, CheckFinding, Trust
 from hocal.report.study import Study, number
 from hocal.uncertainty.moments import pair_shares

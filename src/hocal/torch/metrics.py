@@ -37,7 +37,7 @@ from hocal._base.validation import (
     check_same_length,
     check_simplex,
 )
-from hocal.calibration import evaluation
+from hocal.calibration import against_truth, evaluation
 from hocal.calibration.scores import (
     resolution_columns,
     resolution_of_columns,
@@ -247,7 +247,7 @@ class AleatoricError(_LabelMetric):
         super().__init__(**options)
         self.n_cells = check_integer(n_cells, "n_cells", minimum=1)
         self.entropy = get_entropy(entropy, base=base)
-        self.average: Any = check_choice(average, "average", evaluation.AVERAGES)
+        self.average: Any = check_choice(average, "average", against_truth.AVERAGES)
         no_gaps = torch.zeros(self.n_cells, dtype=torch.float64)
         no_items = torch.zeros(self.n_cells, dtype=torch.int64)
         self.add_state("gaps", default=no_gaps, dist_reduce_fx="sum")
@@ -264,7 +264,7 @@ class AleatoricError(_LabelMetric):
             Cell of each item, as a partition assigns it.
         """
         parts = decompose(_as_mixtures(predictions), self.entropy)
-        gaps = evaluation.aleatoric_gaps(parts, _as_array(counts))
+        gaps = against_truth.aleatoric_gaps(parts, _as_array(counts))
         where = check_cells(_as_array(cells), len(gaps), n_cells=self.n_cells)
         sums = np.bincount(where, gaps, minlength=self.n_cells)
         n_items = np.bincount(where, minlength=self.n_cells)
@@ -282,7 +282,7 @@ class AleatoricError(_LabelMetric):
         n_items = self.n_items.cpu().numpy()
         if not n_items.any():
             raise InputError("counts", "must have been given to `update` before a result is asked")
-        return evaluation.average_gaps(self.gaps.cpu().numpy(), n_items, average)
+        return against_truth.average_gaps(self.gaps.cpu().numpy(), n_items, average)
 
 
 class CalibrationError(_LabelMetric):
