@@ -91,7 +91,10 @@ ROOMS: dict[str, list[str]] = {
     "annotations.independence": [
         "plain_values",
         "votes",
+        "vote_layout",
+        "permutations",
         "exchangeability",
+        "drift",
         "poisson_binomial",
         "annotator_effects",
         "annotator_excess",

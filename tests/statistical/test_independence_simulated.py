@@ -14,7 +14,7 @@ from scipy.stats import binom
 from hocal.annotations.independence import AnnotationCheck, check_annotations
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect, design_effect
-from hocal.annotations.independence.exchangeability import lay_out
+from hocal.annotations.independence.vote_layout import lay_out
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from hocal.annotations.independence.annotator_table import (
     AnnotatorEffects,
     tabulate_annotators,
 )
-from hocal.annotations.independence.exchangeability import lay_out
 from hocal.annotations.independence.left_out_annotators import count_votes, leave_out
+from hocal.annotations.independence.vote_layout import lay_out
 from hocal.annotations.independence.votes import (
     Votes,
     leave_repeats_out,

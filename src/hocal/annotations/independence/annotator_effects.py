@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import false_discovery_control
 
 from hocal._base.typing import Array, IntArray
-from hocal.annotations.independence.exchangeability import Layout, add_up
 from hocal.annotations.independence.poisson_binomial import poisson_binomial_tails
+from hocal.annotations.independence.vote_layout import Layout, add_up
 
 __all__ = [
     "AnnotatorTests",

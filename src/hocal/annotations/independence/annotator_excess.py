@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hocal._base.typing import Array, Index, IntArray
-from hocal.annotations.independence.exchangeability import add_up
+from hocal.annotations.independence.vote_layout import add_up
 from hocal.annotations.independence.votes import Votes
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 

@@ -17,7 +17,8 @@ from hocal.annotations.independence.annotator_effects import (
 )
 from hocal.annotations.independence.annotator_excess import annotator_excess, judge_pairs
 from hocal.annotations.independence.closest_annotators import closest_annotators
-from hocal.annotations.independence.exchangeability import Drift, Layout
+from hocal.annotations.independence.drift import Drift
+from hocal.annotations.independence.vote_layout import Layout
 from hocal.annotations.independence.votes import Votes
 
 __all__ = ["AGREES", "CLASS_USE", "DISSENTS", "AnnotatorEffects", "tabulate_annotators"]

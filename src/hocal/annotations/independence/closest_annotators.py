@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hocal._base.typing import Array, IntArray
-from hocal.annotations.independence.exchangeability import Layout, add_up
 from hocal.annotations.independence.poisson_binomial import poisson_binomial_tails
+from hocal.annotations.independence.vote_layout import Layout, add_up
 
 __all__ = ["Closest", "closest_annotators"]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hocal._base.typing import IntArray
-from hocal.annotations.independence.exchangeability import Layout, add_up
+from hocal.annotations.independence.vote_layout import Layout, add_up
 
 __all__ = ["DesignEffect", "design_effect"]
 

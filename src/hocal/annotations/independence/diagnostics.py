@@ -24,13 +24,8 @@ from hocal.annotations.independence.annotation_check import (
 )
 from hocal.annotations.independence.annotator_table import AnnotatorEffects, tabulate_annotators
 from hocal.annotations.independence.design_effect import DesignEffect, design_effect
-from hocal.annotations.independence.exchangeability import (
-    Drift,
-    WithinItems,
-    compare_halves,
-    compare_within_items,
-    lay_out,
-)
+from hocal.annotations.independence.drift import Drift, compare_halves
+from hocal.annotations.independence.exchangeability import WithinItems, compare_within_items
 from hocal.annotations.independence.findings import (
     Finding,
     about_annotators,
@@ -47,6 +42,7 @@ from hocal.annotations.independence.findings import (
 )
 from hocal.annotations.independence.label_numbers import FirstLabels, compare_first_labels
 from hocal.annotations.independence.left_out_annotators import count_votes
+from hocal.annotations.independence.vote_layout import lay_out
 from hocal.annotations.independence.votes import Repeats, Votes, read_votes, set_repeats_aside
 
 __all__ = ["check_annotations"]

@@ -9,7 +9,8 @@ import numpy as np
 
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
-from hocal.annotations.independence.exchangeability import Drift, Spread, WithinItems
+from hocal.annotations.independence.drift import Drift
+from hocal.annotations.independence.exchangeability import Spread, WithinItems
 from hocal.annotations.independence.label_numbers import FirstLabels
 from hocal.annotations.independence.left_out_annotators import Remainder
 from hocal.annotations.independence.plain_values import p_text
