@@ -25,6 +25,7 @@ ROOMS: dict[str, list[str]] = {
         "generalised_entropy",
         "own_entropy",
         "entropy",
+        "distinct_counts",
         "snapshots",
         "logarithms",
         "segments",

@@ -24,7 +24,7 @@ from hocal.guarantees.cell_uncertainty import (
 )
 from hocal.guarantees.certificates import Certificate, certify
 from hocal.uncertainty.distance import wasserstein
-from hocal.uncertainty.snapshots import compress
+from hocal.uncertainty.distinct_counts import compress
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from scipy import sparse
 
 import reference
 from hocal._base.typing import IntArray
+from hocal.uncertainty.distinct_counts import compress
 from hocal.uncertainty.snapshots import (
-    compress,
     draw_labels,
     draw_snapshots,
     enumerate_snapshots,

@@ -34,8 +34,8 @@ from hocal.calibration.labels_alone import (
     place_edges,
     place_stars,
 )
+from hocal.uncertainty.distinct_counts import as_dense, distinct_rows
 from hocal.uncertainty.entropy import get_entropy
-from hocal.uncertainty.snapshots import as_dense, distinct_rows
 
 __all__ = ["LabelPosterior", "label_posterior"]
 

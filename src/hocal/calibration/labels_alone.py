@@ -24,8 +24,8 @@ from hocal._base.errors import InputError, OneLabelWarning
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_counts, label_totals
 from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
+from hocal.uncertainty.distinct_counts import distinct_rows
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import distinct_rows
 
 __all__ = [
     "Confusion",

@@ -22,7 +22,7 @@ from hocal._base.validation import (
     label_totals,
 )
 from hocal.cells.protocol import CellLayout
-from hocal.uncertainty.snapshots import compress, distinct_rows
+from hocal.uncertainty.distinct_counts import compress, distinct_rows
 
 __all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
 

@@ -32,9 +32,10 @@ from hocal.guarantees.cell_uncertainty import (
     cell_intervals,
     estimator_sizes,
 )
+from hocal.uncertainty.distinct_counts import compress
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import compress, enumerate_snapshots, n_snapshots
+from hocal.uncertainty.snapshots import enumerate_snapshots, n_snapshots
 
 __all__ = ["interval_width", "items_needed"]
 

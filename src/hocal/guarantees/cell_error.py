@@ -15,8 +15,9 @@ from hocal.cells.statistics import Histogram
 from hocal.guarantees.bounds import Bound, binomial_deviation, epsilon_bound
 from hocal.guarantees.cell_uncertainty import Sample, worst_slack
 from hocal.uncertainty.distance import wasserstein
+from hocal.uncertainty.distinct_counts import distinct_rows
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import distinct_rows, n_snapshots, thin_checked
+from hocal.uncertainty.snapshots import n_snapshots, thin_checked
 
 __all__ = ["CellEpsilon", "cell_epsilon", "set_coverage", "smallest_totals"]
 

@@ -23,10 +23,10 @@ from hocal._base.validation import (
 )
 from hocal.guarantees.betting import Draws, upper_limit
 from hocal.uncertainty.decomposition import decompose
+from hocal.uncertainty.distinct_counts import as_dense
 from hocal.uncertainty.label_sets import check_calibration
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 from hocal.uncertainty.sets import PredictionSets
-from hocal.uncertainty.snapshots import as_dense
 
 __all__ = ["SquaredErrors", "ball_around", "certified_set", "error_unit", "squared_errors"]
 

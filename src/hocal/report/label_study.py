@@ -18,7 +18,7 @@ from hocal.report.item_values import ENOUGH_TO_AGREE
 from hocal.report.label_schema import Verdict
 from hocal.report.media import check_rows
 from hocal.report.study import class_names
-from hocal.uncertainty.snapshots import as_dense
+from hocal.uncertainty.distinct_counts import as_dense
 
 __all__ = ["LabelStudy"]
 

@@ -8,6 +8,7 @@ from hocal.uncertainty.decomposition import (
     decompose_loss,
 )
 from hocal.uncertainty.distance import WassersteinInterval, wasserstein, wasserstein_interval
+from hocal.uncertainty.distinct_counts import Compressed, compress
 from hocal.uncertainty.entropy import (
     Brier,
     Custom,
@@ -40,9 +41,7 @@ from hocal.uncertainty.moments import (
 )
 from hocal.uncertainty.sets import PredictionSets, predict_set
 from hocal.uncertainty.snapshots import (
-    Compressed,
     SubSnapshots,
-    compress,
     draw_labels,
     draw_snapshots,
     enumerate_snapshots,

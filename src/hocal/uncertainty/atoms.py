@@ -10,7 +10,7 @@ from scipy import special
 
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import label_totals
-from hocal.uncertainty.snapshots import as_dense, distinct_rows
+from hocal.uncertainty.distinct_counts import as_dense, distinct_rows
 
 __all__ = ["SnapshotAtoms", "dirichlet_atoms", "snapshot_atoms"]
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, Mask
 from hocal._base.validation import check_cells, check_same_length, label_totals
-from hocal.uncertainty.snapshots import as_dense
+from hocal.uncertainty.distinct_counts import as_dense
 
 __all__ = ["LabelScores", "LabelSets", "choose_labels"]
 

@@ -15,10 +15,10 @@ from scipy import sparse
 
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import CACHE_BYTES, label_totals
+from hocal.uncertainty.distinct_counts import as_dense, distinct_rows
 from hocal.uncertainty.logarithms import finite_log
 from hocal.uncertainty.mixture_storage import AtomPairs, MixtureStorage
 from hocal.uncertainty.segments import segment_logsumexp
-from hocal.uncertainty.snapshots import as_dense, distinct_rows
 
 __all__ = [
     "CountPairs",

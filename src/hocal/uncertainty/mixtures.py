@@ -26,6 +26,7 @@ from hocal._base.validation import (
     refuse_large,
 )
 from hocal.uncertainty.atoms import dirichlet_atoms, snapshot_atoms
+from hocal.uncertainty.distinct_counts import as_dense
 from hocal.uncertainty.likelihood import (
     expect_monomials,
     log_likelihoods,
@@ -40,11 +41,7 @@ from hocal.uncertainty.mixture_checks import (
     refuse_impossible,
 )
 from hocal.uncertainty.mixture_storage import MixtureStorage, set_read_only
-from hocal.uncertainty.snapshots import (
-    as_dense,
-    enumerate_snapshots,
-    log_multiplicity,
-)
+from hocal.uncertainty.snapshots import enumerate_snapshots, log_multiplicity
 
 __all__ = ["Mixtures", "check_mixtures"]
 

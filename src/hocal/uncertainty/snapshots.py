@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 
 from hocal._base.errors import InputError
-from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
-    check_counts,
     check_dense_counts,
     check_flag,
     check_integer,
@@ -27,11 +26,10 @@ from hocal._base.validation import (
     check_whole,
     refuse_large,
 )
+from hocal.uncertainty.distinct_counts import CODE_LIMIT
 
 __all__ = [
-    "Compressed",
     "SubSnapshots",
-    "compress",
     "draw_labels",
     "draw_snapshots",
     "enumerate_snapshots",
@@ -45,15 +43,6 @@ MAX_SNAPSHOTS = 1_000_000  # a table of this many 10-class snapshots takes 80 MB
 MAX_HYPERGEOMETRIC = 1_000_000_000  # labels of an item: numpy draws from no more
 MAX_CHOSEN = 10_000  # of a binomial coefficient: it has as many digits, and takes a second
 MAX_THINNED = 20_000_000  # rows of (item, snapshot) that are listed at once
-_CODE_LIMIT = 2**62  # of integers that stand for rows: their sums stay below 2**63
-
-
-class Compressed(NamedTuple):
-    """Distinct rows of a count matrix, in lexicographic order when the matrix is dense."""
-
-    unique: Counts  #: (n_distinct, n_classes)
-    multiplicity: IntArray  #: (n_distinct,) how often each occurs
-    inverse: Index  #: (n_items,) the row of `unique` that equals each item
 
 
 class SubSnapshots(NamedTuple):
@@ -155,7 +144,7 @@ def rank_snapshots(counts: Any) -> IntArray:
         left = remaining - checked[:, j]
         orders, places = np.unique(np.concatenate([remaining, left]), return_inverse=True)
         largest = math.comb(int(orders[-1]) + later, later)
-        if largest >= _CODE_LIMIT:
+        if largest >= CODE_LIMIT:
             raise InputError(
                 "counts",
                 "must have a rank below 2**62",
@@ -291,46 +280,6 @@ def thin_checked(checked: IntArray, k: int, max_size: int = MAX_THINNED) -> SubS
     return SubSnapshots(items, snapshots, np.exp(ways))
 
 
-def compress(counts: Any) -> Compressed:
-    """Return the distinct rows of a count matrix with their multiplicities.
-
-    Rows are turned into integers whose order is the lexicographic order of the rows, which sorts
-    many times faster than the rows themselves. Where the integers would overflow, they are replaced
-    by their ranks and the encoding goes on, so the result is exact for any number of classes.
-
-    Parameters
-    ----------
-    counts : array or sparse matrix of shape (n_items, n_classes)
-        Label counts.
-
-    Returns
-    -------
-    Compressed
-        Distinct rows in the input's format, multiplicities, and each item's distinct row.
-
-    Examples
-    --------
-    >>> from hocal.uncertainty.snapshots import compress
-    >>> packed = compress([[0, 2], [1, 1], [0, 2]])
-    >>> packed.unique.tolist(), packed.multiplicity.tolist()
-    ([[0, 2], [1, 1]], [2, 1])
-    """
-    return distinct_rows(check_counts(counts, minimum_total=0))
-
-
-def distinct_rows(counts: Counts) -> Compressed:
-    """Return what `compress` does, for counts that were checked before."""
-    codes = _encode(counts if isinstance(counts, np.ndarray) else _padded_entries(counts))
-    first, inverse, multiplicity = _group(codes)
-    return Compressed(counts[first], multiplicity, inverse)
-
-
-def as_dense(counts: Counts) -> IntArray:
-    """Return checked counts as an array, for work that needs every class of an item at once."""
-    dense: IntArray = counts if isinstance(counts, np.ndarray) else counts.toarray()
-    return dense
-
-
 def log_multiplicity(counts: Any) -> Array:
     """Return log k! / prod_j s_j!, of the number of orders in which a snapshot's labels can arrive.
 
@@ -385,44 +334,6 @@ def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[Inde
         chosen = np.concatenate([chosen[parent], column[:, None]], axis=1)
         left = left[parent] - column
     return rows, chosen
-
-
-def _encode(matrix: IntArray) -> IntArray:
-    """Return integers that order like the rows of a non-negative matrix."""
-    codes = np.zeros(len(matrix), dtype=np.int64)
-    span = 1
-    for column, largest in zip(matrix.T, matrix.max(axis=0).tolist(), strict=True):
-        if span * (largest + 1) >= _CODE_LIMIT:
-            distinct, codes = np.unique(codes, return_inverse=True)
-            span = len(distinct)
-        codes = codes * (largest + 1) + column
-        span *= largest + 1
-    return codes
-
-
-def _group(codes: IntArray) -> tuple[Index, Index, IntArray]:
-    """Return where each distinct code comes first, the rank of every code, and their counts."""
-    if int(codes.max(initial=0)) > 4 * len(codes):
-        _, first, inverse, counts = np.unique(
-            codes, return_index=True, return_inverse=True, return_counts=True
-        )
-        return first, inverse, counts.astype(np.int64)
-    tally = np.bincount(codes)  # few possible codes: counting takes a fifth of the time of sorting
-    seen = tally > 0
-    first = np.empty(len(tally), dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal codes the last one written stays
-    return first[seen], (np.cumsum(seen) - 1)[codes], tally[seen]
-
-
-def _padded_entries(matrix: sparse.csr_array) -> IntArray:
-    """Return each row's (class, count) entries side by side, padded with zeros."""
-    lengths = np.diff(matrix.indptr)
-    place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    entries = np.zeros((len(lengths), max(int(lengths.max()), 1), 2), dtype=np.int64)
-    entries[row, place, 0] = matrix.indices + 1
-    entries[row, place, 1] = matrix.data
-    return entries.reshape(len(lengths), -1)
 
 
 def log_choose(n: NDArray[Any], r: Any) -> Array:

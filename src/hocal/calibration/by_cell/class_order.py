@@ -6,8 +6,8 @@ import numpy as np
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Index
+from hocal.uncertainty.distinct_counts import distinct_rows
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import distinct_rows
 
 __all__ = ["in_class_order"]
 

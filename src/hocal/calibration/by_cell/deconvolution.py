@@ -45,7 +45,7 @@ from hocal.calibration.by_cell.tilts import (
     make_design,
     penalised_fit,
 )
-from hocal.uncertainty.snapshots import distinct_rows
+from hocal.uncertainty.distinct_counts import distinct_rows
 
 __all__ = ["Deconvolution", "deconvolve"]
 

@@ -9,8 +9,9 @@ import numpy as np
 from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import Histogram
+from hocal.uncertainty.distinct_counts import as_dense, distinct_rows
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import as_dense, distinct_rows, draw_snapshots, thin_checked
+from hocal.uncertainty.snapshots import draw_snapshots, thin_checked
 
 __all__ = ["borrow", "empirical_mixtures"]
 

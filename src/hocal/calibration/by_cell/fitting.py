@@ -16,8 +16,8 @@ from hocal.calibration.by_cell.deconvolution import deconvolve
 from hocal.calibration.by_cell.empirical import borrow, empirical_mixtures
 from hocal.cells.statistics import CellStatistics, Histogram, rank_classes
 from hocal.uncertainty.decomposition import decompose
+from hocal.uncertainty.distinct_counts import as_dense
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import as_dense
 
 __all__ = [
     "CellFit",

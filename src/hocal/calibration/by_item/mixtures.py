@@ -23,9 +23,10 @@ from hocal.calibration.by_item.top_shares import (
     top_shares,
     weigh,
 )
+from hocal.uncertainty.distinct_counts import as_dense
 from hocal.uncertainty.entropy import Brier, Entropy, Shannon, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
-from hocal.uncertainty.snapshots import as_dense, log_multiplicity
+from hocal.uncertainty.snapshots import log_multiplicity
 
 __all__ = ["ItemMixtures"]
 
