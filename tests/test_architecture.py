@@ -39,6 +39,7 @@ ROOMS: dict[str, list[str]] = {
         "distance",
         "decomposition",
         "moments",
+        "loss_decomposition",
         "equivalence",
         "label_sets",
         "sets",

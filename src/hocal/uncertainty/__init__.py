@@ -1,12 +1,7 @@
 """What a mixture of label distributions is, and what follows from it."""
 
 from hocal.uncertainty.credal_sets import CredalSets, credal_set
-from hocal.uncertainty.decomposition import (
-    Decomposition,
-    LossDecomposition,
-    decompose,
-    decompose_loss,
-)
+from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.distance import WassersteinInterval, wasserstein, wasserstein_interval
 from hocal.uncertainty.distinct_counts import Compressed, compress
 from hocal.uncertainty.entropy import (
@@ -22,6 +17,7 @@ from hocal.uncertainty.entropy import (
 )
 from hocal.uncertainty.equivalence import Exponential, RevealingEntropy, revealing_entropy
 from hocal.uncertainty.label_sets import LabelSets
+from hocal.uncertainty.loss_decomposition import LossDecomposition, decompose_loss
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.moment_tensors import (
     Realisation,
