@@ -154,6 +154,7 @@ ROOMS: dict[str, list[str]] = {
         "by_cell",
         "by_item",
         "labels_alone",
+        "dirichlet_entropies",
         "item_posteriors",
         "against_truth",
         "evaluation",

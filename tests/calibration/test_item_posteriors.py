@@ -181,7 +181,7 @@ def test_many_labels_of_a_class_are_as_good_as_few(monkeypatch: pytest.MonkeyPat
     """One matrix product for each label and one call for each class are the same sum."""
     counts = np.array([[5, 0, 1], [3, 3, 0], [0, 1, 6]] * 20)
     few = label_posterior(counts)
-    monkeypatch.setattr("hocal.calibration.item_posteriors.MOST_STEPS", 0)
+    monkeypatch.setattr("hocal.calibration.dirichlet_entropies.MOST_STEPS", 0)
     many = label_posterior(counts)
 
     np.testing.assert_allclose(many.aleatoric, few.aleatoric, atol=1e-9)

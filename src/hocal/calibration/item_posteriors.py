@@ -19,12 +19,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from hocal._base.frames import to_frame
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice, check_counts, check_fraction, label_totals
 from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
+from hocal.calibration.dirichlet_entropies import (
+    add_over_classes,
+    expected_ordinal,
+    expected_shannon,
+    rising,
+)
 from hocal.calibration.labels_alone import (
     MANY_CLASSES,
     PRIOR_LABELS,
@@ -58,7 +63,6 @@ BLOCK_NUMBERS = 4_000_000  # in the largest array of a block: 32 MB
 MAX_DRAWN = 100_000_000
 FEWEST_DRAWS = 100
 MOST_DRAWS = 1_000
-MOST_STEPS = 100  # labels of one class, beyond which a matrix product for each takes longer
 TINY = 1e-300  # added to draws, of which all may underflow
 # Limits are rounded outwards to so many, in nats or steps of the scale: finer differences are not
 # known, and a clear item has 0 in its interval.
@@ -245,44 +249,8 @@ def _log_likelihood(parameters: Array, counts: IntArray) -> Array:
     """Return the logarithm of each row's likelihood under each component, up to a constant."""
     total = parameters.sum(axis=1)
     n_labels = counts.sum(axis=1)
-    logs = -_rising(total[None], n_labels[:, None])
-    return logs + _add_over_classes(parameters, counts, lambda x, m: np.log(x + m), _rising)
-
-
-def _add_over_classes(
-    parameters: Array,
-    counts: IntArray,
-    step: Callable[[Array, int], Array],
-    at_once: Callable[[Array, IntArray], Array],
-) -> Array:
-    """Return the sum over classes j of g(a_cj, s_j), for each row of counts and each component.
-
-    Parameters
-    ----------
-    parameters : array of shape (n_components, n_classes)
-        a.
-    counts : array of shape (n_rows, n_classes)
-        s.
-    step : callable
-        g(a, m + 1) - g(a, m), where g(a, 0) = 0: one matrix product for each m.
-    at_once : callable
-        g itself: one call for each class, where some count is large.
-    """
-    most = int(counts.max(initial=0))
-    total = np.zeros((len(counts), len(parameters)))
-    if most <= MOST_STEPS:
-        for m in range(most):
-            total += (counts > m) @ step(parameters, m).T
-        return total
-    for parameter, count in zip(parameters.T, counts.T, strict=True):
-        values, place = np.unique(count, return_inverse=True)
-        total += at_once(parameter[None], values[:, None])[place]
-    return total
-
-
-def _rising(x: Array, n: IntArray) -> Array:
-    """Return log (x)_n."""
-    return np.asarray(special.gammaln(x + n) - special.gammaln(x))
+    logs = -rising(total[None], n_labels[:, None])
+    return logs + add_over_classes(parameters, counts, lambda x, m: np.log(x + m), rising)
 
 
 def _describe(
@@ -373,32 +341,7 @@ def _limits(draws: Array, entropy: str, confidence: float) -> tuple[Array, Array
     return lower, np.minimum(upper, measure.maximum(draws.shape[2]))
 
 
-def _expected_shannon(parameters: Array, own: IntArray, total: Array) -> Array:
-    """Return E[H(p)] under Dirichlet(a + s): psi(t + 1) - sum_j b_j psi(b_j + 1) / t, b = a + s."""
-
-    def part(x: Array) -> Array:
-        return np.asarray(x * special.digamma(x + 1))
-
-    def step(x: Array, m: int) -> Array:
-        return part(x + m + 1) - part(x + m)
-
-    def at_once(x: Array, n: IntArray) -> Array:
-        return part(x + n) - part(x)
-
-    sums = part(parameters).sum(axis=1) + _add_over_classes(parameters, own, step, at_once)
-    return np.asarray(special.digamma(total + 1) - sums / total)
-
-
-def _expected_ordinal(parameters: Array, own: IntArray, total: Array) -> Array:
-    """Return E[sum_j F_j (1 - F_j)] with F_j of a beta distribution with sums b_j and t - b_j."""
-    a = parameters.cumsum(axis=1)[:, :-1]
-    s = own.cumsum(axis=1)[:, :-1]
-    sums = a.sum(axis=1) + s.sum(axis=1)[:, None]
-    squares = (a**2).sum(axis=1) + 2 * s @ a.T + (s**2).sum(axis=1)[:, None]
-    return np.asarray((total * sums - squares) / (total * (total + 1)))
-
-
 _EXPECTED: dict[str, Callable[[Array, IntArray, Array], Array]] = {
-    "shannon": _expected_shannon,
-    "ordinal": _expected_ordinal,
+    "shannon": expected_shannon,
+    "ordinal": expected_ordinal,
 }
