@@ -173,6 +173,7 @@ ROOMS: dict[str, list[str]] = {
         "classifier",
         "saved_header",
         "saved_parts",
+        "saved_partition",
         "persistence",
     ],
     "decisions": [

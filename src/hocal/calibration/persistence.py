@@ -31,6 +31,7 @@ from hocal.calibration.saved_header import (
     check_temperature,
     parse_header,
 )
+from hocal.calibration.saved_partition import rebuild_partition, take_apart
 from hocal.calibration.saved_parts import (
     SOURCES,
     check_index,
@@ -45,14 +46,12 @@ from hocal.calibration.saved_parts import (
     take_statistics,
 )
 from hocal.calibration.set_calibration import SetCalibration
-from hocal.cells.protocol import CellLayout, Partition, find_partition
+from hocal.cells.protocol import Partition, find_partition
 
 __all__ = ["load", "read_notes", "save", "serialise"]
 
 FORMAT = "hocal-calibrator"
 VERSION = 2
-_LEARNED = "partition."  # before the names of arrays that a partition learned
-_PARAMETER = "partition parameter."  # before those that it was made with
 _ITEMS = "items."  # before the names of arrays of the model of items
 _REFERENCE = "reference."  # before those of what calibration items were like
 
@@ -104,7 +103,7 @@ def serialise(calibrator: SnapshotCalibrator, *, notes: Mapping[str, str] | None
             remedy="Fit it first; of a HigherOrderCalibratedClassifier save calibrator_, "
             "and the base estimator with its own tools.",
         )
-    partition, arrays = _take_apart(calibrator.partition_)
+    partition, arrays = take_apart(calibrator.partition_)
     named = _tensors(calibrator) | arrays
     tensors = {name: np.asarray(array, order="C") for name, array in named.items()}
     header = _header(calibrator, partition, check_notes({} if notes is None else notes))
@@ -270,45 +269,6 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _take_apart(partition: Partition) -> tuple[dict[str, Any], Tensors]:
-    """Return what the header says about a partition, and its arrays by name."""
-    parts = {_PARAMETER: partition.get_params(deep=False), _LEARNED: partition.state()}
-    plain: dict[str, dict[str, Any]] = {prefix: {} for prefix in parts}
-    arrays: Tensors = {}
-    for prefix, values in parts.items():
-        for name, value in values.items():
-            if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-                arrays[prefix + name] = value
-            else:
-                plain[prefix][name] = _plain(value, name, partition)
-    said = {
-        "class": partition.registered_name,
-        "module": type(partition).__module__,
-        "parameters": plain[_PARAMETER],
-        "learned": plain[_LEARNED],
-    }
-    return said, arrays
-
-
-def _plain(value: Any, name: str, partition: Partition) -> Any:
-    """Return a value in the types of JSON, which come back as they were."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry, name, partition) for entry in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(entry, name, partition) for key, entry in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise InputError(
-        "calibrator",
-        "must have a partition of numbers, text and numeric arrays to be saved",
-        value=repr(value),
-        where=f"as `{name}` of a {type(partition).__name__}",
-        remedy="Write a class with `state` and `restore`, as CONTRIBUTING.md shows.",
-    )
-
-
 def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
     """Return every array of a fitted calibrator by name."""
     mixtures = calibrator.cell_mixtures_
@@ -344,7 +304,7 @@ def _rebuild(
     calibrator = SnapshotCalibrator(**check_parameters(header["parameters"]))
     n_classes = check_integer(header["shape"][0], "shape", minimum=2)
     statistics = calibrator.statistics_ = take_statistics(saved, n_classes)
-    partition = _rebuild_partition(kind, header, saved, statistics.layout)
+    partition = rebuild_partition(kind, header, saved, statistics.layout)
     calibrator.partition = calibrator.partition_ = partition
     calibrator.source_ = take_source(saved, statistics)
     calibrator.cell_mixtures_ = take_mixtures(saved.within("mixtures."), n_classes)
@@ -385,23 +345,6 @@ def _rebuild_items(calibrator: SnapshotCalibrator, levels: Any, saved: SavedArra
     for quantity, values in zip(QUANTITIES, model.out_of_fold, strict=True):
         inside = saved.within(f"levels.{quantity}.")
         calibrator.levels_[quantity] = take_levels(inside, values, statistics)
-
-
-def _rebuild_partition(
-    kind: type[Partition], header: dict[str, Any], saved: SavedArrays, layout: CellLayout
-) -> Partition:
-    said = header["partition"]
-    parameters = {**said["parameters"], **saved.within(_PARAMETER).take_any()}
-    if sorted(parameters) != sorted(kind._get_param_names()):
-        raise InputError("partition", "must have its parameters alone", value=sorted(parameters))
-    partition = kind(**parameters)
-    partition.n_classes_, partition.n_cells_ = header["shape"]
-    partition.layout_ = layout
-    partition.restore({**said["learned"], **saved.within(_LEARNED).take_any()})
-    if partition.n_cells_ != len(layout.group):
-        raise InputError("shape", f"must name {len(layout.group)} cells", value=header["shape"])
-    partition.check_restored()
-    return partition
 
 
 def _checksum(tensors: Tensors, header: str) -> str:
