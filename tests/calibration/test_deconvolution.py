@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse, special
 from scipy.linalg import block_diag
 
-from hocal.calibration.by_cell import deconvolution, pool, tilts
+from hocal.calibration.by_cell import deconvolution, pool, pool_atoms, tilts
 from hocal.calibration.by_cell.deconvolution import Deconvolution, deconvolve
 from hocal.calibration.by_cell.pool import fit_pool
 from hocal.calibration.by_cell.pool_atoms import N_LEADING
@@ -188,11 +188,11 @@ def test_likelihood_of_the_tail_is_the_mean_over_the_ranks_it_may_lie_on() -> No
     """Mass .3 on two of four tail ranks, for the tails (1, 2, 0, 0) and (3, 0, 0, 0)."""
     leading = np.full(N_LEADING, 0.7 / N_LEADING)
     atoms = [np.append(leading, 0.3), np.append(leading, 0.3)]
-    dictionary = pool.Atoms(np.array(atoms), np.array([2.0, 1.0]), 4)
+    dictionary = pool_atoms.Atoms(np.array(atoms), np.array([2.0, 1.0]), 4)
     labels = np.array([[1, 2, 0, 0], [3, 0, 0, 0]])
     snapshots = np.column_stack([np.zeros((2, N_LEADING), dtype=int), [3, 3], [2, 1]])
 
-    found = pool.snapshot_likelihood(snapshots, dictionary)
+    found = pool_atoms.snapshot_likelihood(snapshots, dictionary)
 
     expected = np.zeros((2, 2))
     for atom, width in enumerate((2, 1)):
@@ -310,7 +310,7 @@ def test_rounding_errors_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     predicted = np.column_stack(
         [(level + 1) / 12, np.outer(1 - (level + 1) / 12, np.full(3, 1 / 3))]
     )
-    likelihood = pool.snapshot_likelihood
+    likelihood = pool_atoms.snapshot_likelihood
 
     def fit(noise: float) -> Array:
         def rounded(*arguments: Any) -> Array:

@@ -42,7 +42,7 @@ def compress(counts: Any) -> Compressed:
 
     Examples
     --------
-    >>> from hocal.uncertainty.snapshots import compress
+    >>> from hocal.uncertainty.distinct_counts import compress
     >>> packed = compress([[0, 2], [1, 1], [0, 2]])
     >>> packed.unique.tolist(), packed.multiplicity.tolist()
     ([[0, 2], [1, 1]], [2, 1])
