@@ -21,8 +21,8 @@ settings.load_profile("hocal")
 
 
 # What takes longer to make than the tests that use it: a Spark, the demonstration, the site, the
-# packages, hundreds of simulated tables, two processes of PyTorch.
-MADE_ONCE = ("spark", "shown", "site", "built", "null_checks", "two_processes")
+# packages, hundreds of simulated tables, two processes of PyTorch, kills.
+MADE_ONCE = ("spark", "shown", "site", "built", "null_checks", "two_processes", "killed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -95,6 +95,17 @@ def _hang(handler: Handler, content: bytes) -> None:
     time.sleep(0.5)
 
 
+def _slowly(handler: Handler, content: bytes) -> None:
+    """Send what was asked for in pieces of 16 kB, a few milliseconds apart."""
+    first = handler.start()
+    where = f"bytes {first}-{len(content) - 1}/{len(content)}"
+    status = {"status": 206, "Content_Range": where} if first else {}
+    handler.answer(b"", length=len(content) - first, **status)  # type: ignore[arg-type]
+    for place in range(first, len(content), 1 << 14):
+        handler.wfile.write(content[place : place + (1 << 14)])
+        time.sleep(0.004)
+
+
 def _redirect(handler: Handler, _: bytes) -> None:
     handler.answer(b"", status=302, Location=handler.server.url + handler.path)
 
@@ -105,6 +116,7 @@ BEHAVIOURS: dict[str, Callable[[Handler, bytes], None]] = {
     "break off": _break_off,
     "hang": _hang,
     "mute": lambda *_: time.sleep(0.3),
+    "slowly": _slowly,
     "redirect": _redirect,
     "corrupt": lambda handler, content: _well(handler, bytes(255 - byte for byte in content)),
     "another size": lambda handler, _: handler.answer(b"<html>Please log in.</html>"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from file_server import FileServer, serving
+from hocal._base.files import hold
 from hocal.datasets import DownloadError, fetch, fetching, list_files
 from hocal.datasets.download import download
 from hocal.datasets.fetching import cache_folder
@@ -250,7 +251,7 @@ def test_more_bytes_than_expected_are_refused(server: FileServer, target: Path) 
         DownloadError, match=f"is another file: expected {len(CONTENT)} bytes, got more"
     ):
         get(server, target)
-    assert not target.exists()
+    assert os.listdir(target.parent) == []
 
 
 def test_a_part_longer_than_the_file_is_dropped(server: FileServer, target: Path) -> None:
@@ -324,21 +325,28 @@ download({server.url + "/file.bin"!r}, Path({str(target)!r}),
     assert target.read_bytes() == CONTENT
 
 
-def test_parts_of_killed_processes_are_removed_after_a_day(
+def test_the_longest_part_of_killed_processes_is_taken_over_and_the_others_are_removed(
     server: FileServer, target: Path
 ) -> None:
-    target.parent.mkdir()
-    old, young = (
-        target.with_name("file.bin.00000000.part"),
-        target.with_name("file.bin.11111111.part"),
-    )
-    for stray in (old, young):
-        stray.write_bytes(b"stray")
-    os.utime(old, (0, time.time() - 25 * 3600))
+    leave_part(target, CONTENT[:1000])
+    for number, length in ((0, 10), (1, HALF)):
+        target.with_name(f"file.bin.{number:08}.part").write_bytes(CONTENT[:length])
 
     get(server, target)
 
-    assert sorted(os.listdir(target.parent)) == ["file.bin", "file.bin.11111111.part"]
+    assert server.ranges == [f"bytes={HALF}-"]
+    assert target.read_bytes() == CONTENT
+    assert os.listdir(target.parent) == ["file.bin"]
+
+
+def test_the_part_of_a_running_download_is_left_alone(server: FileServer, target: Path) -> None:
+    target.parent.mkdir()
+    running = target.with_name("file.bin.00000000.part")
+
+    with hold(running):
+        get(server, target)
+
+    assert sorted(os.listdir(target.parent)) == ["file.bin", running.name]
 
 
 def test_nobody_at_the_address_is_reported(target: Path) -> None:

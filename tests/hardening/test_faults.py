@@ -1,12 +1,10 @@
-"""Kills, two writers, full disks, read-only folders, threads, forks: whole files, the same bits."""
+"""Full disks, read-only folders, threads, forks: whole files, the same bits."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -53,74 +51,11 @@ if child == 0:
 print("same" if os.waitpid(child, 0)[1] == 0 else "other")
 """
 
-# Saves one of two models over and over again.
-SAVE_FOR_EVER = """
-import sys
-import hocal
-
-calibrators = [hocal.load(path) for path in sys.argv[2:]]
-print("ready", flush=True)
-sys.stdout.close()
-while True:
-    for calibrator in calibrators:
-        hocal.save(calibrator, sys.argv[1])
-"""
-
 
 @cache
 def fitted(n_slices: int = 2) -> hocal.SnapshotCalibrator:
     partition = hocal.TopLabelPartition(n_slices)
     return hocal.SnapshotCalibrator(partition, method="empirical").fit(P, COUNTS)
-
-
-@pytest.fixture
-def two_files(tmp_path: Path) -> tuple[Path, Path]:
-    """Save two models."""
-    paths = tmp_path / "first", tmp_path / "second"
-    for path, n_slices in zip(paths, (2, 3), strict=True):
-        hocal.save(fitted(n_slices), path)
-    return paths
-
-
-def start_saving(target: Path, files: tuple[Path, Path]) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", SAVE_FOR_EVER, *map(str, (target, *files))]
-    started = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
-    assert started.stdout is not None
-    with started.stdout:
-        started.stdout.readline()
-    return started
-
-
-def test_a_kill_while_saving_leaves_an_old_or_a_new_file(
-    tmp_path: Path, two_files: tuple[Path, Path]
-) -> None:
-    """After every kill the file is one of the two, bit by bit."""
-    contents = {path.read_bytes() for path in two_files}
-    target = tmp_path / "folder" / "model.hocal"
-    target.parent.mkdir()
-    generator = np.random.default_rng(1)
-    for _ in range(4):
-        started = start_saving(target, two_files)
-        time.sleep(generator.uniform(0.01, 0.2))
-        started.send_signal(signal.SIGKILL)
-        started.wait()
-
-        assert not target.exists() or target.read_bytes() in contents
-
-
-def test_two_writers_leave_one_of_both_files(tmp_path: Path, two_files: tuple[Path, Path]) -> None:
-    contents = {path.read_bytes() for path in two_files}
-    target = tmp_path / "model.hocal"
-    writers = [start_saving(target, two_files) for _ in range(2)]
-    try:
-        deadline = time.monotonic() + 1
-        while time.monotonic() < deadline:
-            if target.exists():
-                assert target.read_bytes() in contents
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.wait()
 
 
 @pytest.fixture

@@ -12,10 +12,13 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from io import BufferedRandom
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
+
+from hocal._base.files import claim, hold
 
 __all__ = ["DownloadError", "checksum", "download"]
 
@@ -27,8 +30,6 @@ TIMEOUT = 30.0
 WAITS = (0.5, 1.0, 2.0, 4.0)
 # answers of a server that may do better in a moment
 PASSING = {408, 425, 429, 500, 502, 503, 504}
-# seconds after which a part file that nobody touched belongs to no running process
-KILLED = 24 * 3600.0
 # Errors of a connection. Others, such as a full disk, are not: they leave `download` as they are.
 BROKEN = (URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
 
@@ -66,10 +67,10 @@ def download(
 ) -> None:
     """Download `url` to `target`, going on where an interrupted download of the same file stopped.
 
-    A running download writes to a part file of its own, named by chance, so that two processes
-    never write to the same one. An interruption leaves it as `<target>.part`; the next download
-    claims that by renaming it, which only one process can do. Whoever is complete renames its part
-    to the target, all with the same bytes.
+    A running download writes to a part file of its own, named by chance and locked, so that two
+    processes never write to the same one. An interruption leaves it as `<target>.part`, a kill
+    under its own name; the next download claims the longest that no running process holds, and
+    removes the others. Whoever is complete renames its part to the target, all with the same bytes.
 
     Parameters
     ----------
@@ -87,14 +88,14 @@ def download(
         Seconds to wait before each further try after a broken connection.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = _claim(target)
+    part, held = _claim(target)
     job = _Job(url, part, size, progress or (lambda *_: None), timeout)
     try:
         resumed = _complete(job, waits)
         if resumed and checksum(part) != sha256:
             # The pieces may stem from different files; a file that came in one piece is what the
             # server has.
-            part.unlink()
+            os.truncate(part, 0)
             _complete(job, waits)
         found = checksum(part)
         if found != sha256:
@@ -104,8 +105,11 @@ def download(
             )
         os.replace(part, target)
     finally:
-        with suppress(FileNotFoundError):
-            os.replace(part, _resting(target))
+        with held, suppress(FileNotFoundError):
+            if part.stat().st_size:
+                os.replace(part, _resting(target))
+            else:
+                part.unlink()
 
 
 def checksum(path: Path) -> str:
@@ -119,16 +123,30 @@ def _resting(target: Path) -> Path:
     return target.with_name(f"{target.name}.part")
 
 
-def _claim(target: Path) -> Path:
+def _claim(target: Path) -> tuple[Path, BufferedRandom]:
     """Return a part file of this call's own, with the bytes of an interrupted download if any."""
-    for stray in target.parent.glob(f"{target.name}.*.part"):
-        with suppress(FileNotFoundError):
-            if time.time() - stray.stat().st_mtime > KILLED:
-                stray.unlink()
     own = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    strays = _strays(target)
     with suppress(FileNotFoundError):
         os.replace(_resting(target), own)
-    return own
+    held = hold(own, new=False)
+    for stray in strays:
+        if (file := claim(stray)) is None:
+            continue
+        if stray.stat().st_size > own.stat().st_size:
+            os.replace(stray, own)
+            held.close()
+            held = file
+        else:
+            with file:
+                stray.unlink(missing_ok=True)
+    return own, held
+
+
+def _strays(target: Path) -> list[Path]:
+    """Return the part files that are named by chance: of running downloads and of killed ones."""
+    name = re.compile(rf"{re.escape(target.name)}\.[0-9a-f]{{8}}\.part")
+    return [target.with_name(found) for found in os.listdir(target.parent) if name.fullmatch(found)]
 
 
 def _complete(job: _Job, waits: Sequence[float]) -> bool:
@@ -147,13 +165,13 @@ def _complete(job: _Job, waits: Sequence[float]) -> bool:
 
 def _transfer(job: _Job) -> bool:
     """Ask once for the bytes that are missing and add them; tell whether earlier ones were kept."""
-    kept = job.part.stat().st_size if job.part.exists() else 0
+    kept = job.part.stat().st_size
     if kept == job.size:
         return True
     with _ask(job, kept if kept < job.size else 0) as response:
         first = _first_byte(response, job.size)
         if first not in (0, kept):
-            job.part.unlink(missing_ok=True)  # the next try asks for the whole file
+            os.truncate(job.part, 0)  # the next try asks for the whole file
             raise ConnectionError(f"the server sent bytes from {first} on instead of {kept}")
         so_far = _write(job, response, first)
     if so_far < job.size:
@@ -183,13 +201,13 @@ def _first_byte(response: http.client.HTTPResponse, size: int) -> int:
     whole = response.headers.get("Content-Length", "*")
     if response.status == 206:  # a part, whose header says where it lies in the whole
         header = response.headers.get("Content-Range", "")
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", header)
+        # at most 18 digits: a file is no longer than that, and int refuses thousands
+        found = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", header)
         first = int(found[1]) if found else -1
         whole = found[2] if found else "*"
     if whole not in ("*", str(size)):
-        raise DownloadError(
-            f"{response.url} is another file: expected {size} bytes, the server offers {whole}."
-        )
+        offered = f"expected {size} bytes, the server offers {whole[:20]}"
+        raise DownloadError(f"{response.url} is another file: {offered}.")
     return first
 
 
@@ -204,6 +222,7 @@ def _write(job: _Job, response: http.client.HTTPResponse, first: int) -> int:
         file.flush()
         os.fsync(file.fileno())
     if so_far > job.size:
+        os.truncate(job.part, 0)  # nothing of another file is kept for the next download
         raise DownloadError(f"{response.url} is another file: expected {job.size} bytes, got more.")
     return so_far
 
