@@ -249,6 +249,7 @@ class _Run:
         return {
             **{name: getattr(self, name) for name in names},
             "generators": len(_generators(self.loader)),
+            "validation": self.validation is not None,
         }
 
     def _advance(self, state: TrainingProgress) -> None:
