@@ -23,8 +23,9 @@ def run(n_calls: int, seed: int) -> str:
     return ran.stdout
 
 
-def test_honest_arguments_are_taken() -> None:
+def test_honest_arguments_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tried with hostile values is otherwise right, so that their effect is seen."""
+    monkeypatch.chdir(tmp_path)  # where those that save do so
     wrong = {t.name: judge(t, t.arguments) for t in collect(World()) if t.weight == 1.0}
 
     assert {name: message for name, message in wrong.items() if message} == {}
