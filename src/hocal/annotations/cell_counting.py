@@ -177,6 +177,16 @@ def cell_statistics(
         duplicates=duplicates,
         name="labels",
     )
+    _check_some_left(judgements)
+    predictions = read_predictions(
+        second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
+    )
+    left, right = with_one_key(judgements.frame, predictions.frame, item)
+    tables = _Tables(judgements._replace(frame=left), predictions._replace(frame=right), item)
+    return _count(tables, fitted, unlabelled, unpredicted)
+
+
+def _check_some_left(judgements: Judgements) -> None:
     if judgements.n_rows == 0:
         raise InputError(
             "labels",
@@ -185,12 +195,6 @@ def cell_statistics(
             remedy="All were left out by {0}.",
             settings=[Setting("duplicates", "drop")],
         )
-    predictions = read_predictions(
-        second, item=item, probability_columns=probability_columns, partition=fitted, cell=cell
-    )
-    left, right = with_one_key(judgements.frame, predictions.frame, item)
-    tables = _Tables(judgements._replace(frame=left), predictions._replace(frame=right), item)
-    return _count(tables, fitted, unlabelled, unpredicted)
 
 
 class _Tables(NamedTuple):

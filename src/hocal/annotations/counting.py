@@ -123,13 +123,7 @@ def count_labels(
     check_choice(unknown, "unknown", ["error", "drop"])
     check_choice(duplicates, "duplicates", ["error", "keep", "drop"])
     check_choice(empty, "empty", ["error", "keep", "drop"])
-    if (label is None) == (count_columns is None):
-        raise InputError("label and count_columns", "must not be given together, nor left out both")
-    if label is None and (annotator, classes) != (None, None):
-        raise InputError(
-            "annotator and classes",
-            "must be left out with `count_columns`; a mapping names the classes",
-        )
+    _check_shape(label, count_columns, annotator, classes)
     if isinstance(label, np.ndarray):
         label = label.tolist()
     frame = open_table(table)
@@ -153,6 +147,17 @@ def count_labels(
             )
         )
     return _matrix(_check_empty(entries, empty), names, sparse)
+
+
+def _check_shape(label: Any, count_columns: Any, annotator: Any, classes: Any) -> None:
+    """Refuse columns of two shapes of table at once."""
+    if (label is None) == (count_columns is None):
+        raise InputError("label and count_columns", "must not be given together, nor left out both")
+    if label is None and (annotator, classes) != (None, None):
+        raise InputError(
+            "annotator and classes",
+            "must be left out with `count_columns`; a mapping names the classes",
+        )
 
 
 def _count_clean(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -159,16 +159,32 @@ def _refuse(
     kind: str, row: dict[str, Any], titles: dict[str, str], where: str, n_cells: int
 ) -> None:
     """Raise the InputError for a wrong row."""
-    p = {place: row[place] for place in titles if place.startswith("p_")}
     if kind == "gap":
-        place = next(place for place in titles if row[place] is None or row[place] != row[place])
-        raise InputError(
-            "probabilities",
-            "must have a value in each row",
-            column=titles[place],
-            value="none",
-            where=where,
-        )
+        _refuse_gap(row, titles, where)
+    if kind in ("negative", "sum"):
+        _refuse_chances(kind, row, titles, where)
+    raise InputError(
+        "probabilities",
+        f"must hold cell numbers from 0 to {n_cells - 1}",
+        column=titles["cell"],
+        value=f"{row['cell']:.6g}",
+        where=where,
+    )
+
+
+def _refuse_gap(row: dict[str, Any], titles: dict[str, str], where: str) -> NoReturn:
+    place = next(place for place in titles if row[place] is None or row[place] != row[place])
+    raise InputError(
+        "probabilities",
+        "must have a value in each row",
+        column=titles[place],
+        value="none",
+        where=where,
+    )
+
+
+def _refuse_chances(kind: str, row: dict[str, Any], titles: dict[str, str], where: str) -> NoReturn:
+    p = {place: row[place] for place in titles if place.startswith("p_")}
     if kind == "negative":
         place = next(place for place in p if p[place] < 0)
         raise InputError(
@@ -177,20 +193,12 @@ def _refuse(
             value=f"{p[place]:.6g}",
             where=f"in column {titles[place]!r} {where}",
         )
-    if kind == "sum":
-        raise InputError(
-            "probabilities",
-            SUM_TO_ONE,
-            value=f"{sum(p.values()):.6g}",
-            where=where,
-            remedy="Normalise it first.",
-        )
     raise InputError(
         "probabilities",
-        f"must hold cell numbers from 0 to {n_cells - 1}",
-        column=titles["cell"],
-        value=f"{row['cell']:.6g}",
+        SUM_TO_ONE,
+        value=f"{sum(p.values()):.6g}",
         where=where,
+        remedy="Normalise it first.",
     )
 
 

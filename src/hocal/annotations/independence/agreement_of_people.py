@@ -89,46 +89,50 @@ def agreement(
     """
     confidence = check_fraction(confidence, "confidence")
     check_choice(duplicates, "duplicates", ("error", "keep", "drop"))
+    columns = {
+        "item": item,
+        "label": label,
+        "annotator": annotator,
+        "count_columns": count_columns,
+        "gold": gold,
+        "classes": classes,
+    }
     if _is_matrix(table):
-        columns = (item, label, annotator, count_columns, gold, classes)
-        if any(column is not None for column in columns):
+        if any(column is not None for column in columns.values()):
             raise InputError("item", "must be left out for counts, which have no named columns")
         counts = check_counts(table, "table", minimum_total=0)
         return measure_agreement(counts, ordinal=ordinal, confidence=confidence)
     if item is None:
         raise InputError("item", "must name the column that tells the items apart")
+    scale = {"ordinal": ordinal, "confidence": confidence}
     if annotator is None and (label is None or isinstance(label, str)):
-        if gold is not None:
-            rule = "must be left out without `annotator`"
-            raise InputError("gold", rule, value=repr(gold))
-        labels = count_labels(
-            table,
-            item=item,
-            label=label,
-            count_columns=count_columns,
-            classes=classes,
-            missing=missing,
-            empty="keep",
-        )
-        check_order(labels.classes, ordinal, given=classes is not None or label is None)
-        return measure_agreement(labels.counts, ordinal=ordinal, confidence=confidence)
-    if count_columns is not None or label is None:
+        return _of_labels(table, {**columns, "missing": missing}, scale)
+    return _of_votes(table, {**columns, "missing": missing}, scale, duplicates)
+
+
+def _of_labels(table: Any, options: dict[str, Any], scale: dict[str, Any]) -> Agreement:
+    """Measure labels of which nobody knows who gave them."""
+    known = {name: value for name, value in options.items() if name not in ("gold", "annotator")}
+    if options["gold"] is not None:
+        rule = "must be left out without `annotator`"
+        raise InputError("gold", rule, value=repr(options["gold"]))
+    labels = count_labels(table, **known, empty="keep")
+    ordered = options["classes"] is not None or options["label"] is None
+    check_order(labels.classes, scale["ordinal"], given=ordered)
+    return measure_agreement(labels.counts, **scale)
+
+
+def _of_votes(
+    table: Any, options: dict[str, Any], scale: dict[str, Any], duplicates: str
+) -> Agreement:
+    """Measure judgements of known annotators, and compare these."""
+    count_columns = options.pop("count_columns")
+    if count_columns is not None or options["label"] is None:
         rule = "must be left out with `annotator`"
         raise InputError("count_columns", rule, value=repr(count_columns))
-    votes = leave_repeats_out(
-        read_votes(
-            table,
-            item=item,
-            label=label,
-            annotator=annotator,
-            gold=gold,
-            classes=classes,
-            missing=missing,
-        ),
-        duplicates,
-    )
-    check_order(votes.classes, ordinal, given=classes is not None)
-    measured = measure_agreement(count_votes(votes), ordinal=ordinal, confidence=confidence)
+    votes = leave_repeats_out(read_votes(table, **options), duplicates)
+    check_order(votes.classes, scale["ordinal"], given=options["classes"] is not None)
+    measured = measure_agreement(count_votes(votes), **scale)
     single, _ = set_repeats_aside(votes, np.random.default_rng(0))
     return add_annotators(measured, single)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
+from hocal._base.typing import Array
 from hocal._base.validation import label_totals
 from hocal.annotations.independence import coefficients
 from hocal.annotations.independence.agreement_limits import (
@@ -117,9 +118,7 @@ def measure_agreement(counts: Any, *, ordinal: bool, confidence: float) -> Agree
     delta = 1 - confidence
     within = pair_disagreement(usable)
     pairs = betting_interval(1 - within, delta=delta)
-    shares = (
-        usable / m[:, None] if isinstance(usable, np.ndarray) else usable.multiply(1 / m[:, None])
-    )
+    shares = _divide_rows(usable, m)
     of_kappa = ratio_limits(nominal_blocks(shares, np.ones(len(m)), within), delta)
     if ordinal:
         of_alpha = ratio_limits(ordinal_blocks(usable.astype(np.float64), m), delta)
@@ -137,6 +136,13 @@ def measure_agreement(counts: Any, *, ordinal: bool, confidence: float) -> Agree
         n_single=n_single,
         confidence=confidence,
     )
+
+
+def _divide_rows(counts: Any, totals: Array) -> Any:
+    """Return counts as shares of each row, dense or sparse as they are."""
+    if isinstance(counts, np.ndarray):
+        return counts / totals[:, None]
+    return counts.multiply(1 / totals[:, None])
 
 
 def _coefficient(estimate: float, ratio: tuple[float, float]) -> Interval:

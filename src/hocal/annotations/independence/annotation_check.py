@@ -168,9 +168,18 @@ class AnnotationCheck:
 
     def table(self) -> str:
         """Return a text for people: numbers, the annotators who stand out most, and findings."""
+        lines = [self.agreement.table(), "", *self._work_lines(), ""]
+        lines += [*self._annotator_lines(), ""]
+        for finding in self.findings:
+            said = f"{finding.topic}: {finding.message} {finding.action}".strip()
+            text = f"[{finding.severity}] {said}"
+            lines += textwrap.wrap(text, _WIDTH, subsequent_indent="    ")
+        lines.append("Tests can find dependence; they can never prove independence.")
+        return "\n".join(lines)
+
+    def _work_lines(self) -> list[str]:
+        """Say who did how much."""
         lines = [
-            self.agreement.table(),
-            "",
             f"{self.n_judgements} judgements of {self.n_items} items by {self.n_annotators} "
             f"annotators, {len(self.classes)} classes",
             f"{'':22}{'least':>8}{'median':>8}{'mean':>8}{'most':>8}",
@@ -183,22 +192,10 @@ class AnnotationCheck:
                 )
             ),
             f"The busiest tenth of the annotators gave {self.busiest_share:.0%} of the judgements.",
-            *(
-                [f"{self.n_missing} rows with missing values were left out."]
-                if self.n_missing
-                else []
-            ),
-            "",
-            *self._annotator_lines(),
-            "",
         ]
-        for finding in self.findings:
-            text = (
-                f"[{finding.severity}] {finding.topic}: {finding.message} {finding.action}".strip()
-            )
-            lines += textwrap.wrap(text, _WIDTH, subsequent_indent="    ")
-        lines.append("Tests can find dependence; they can never prove independence.")
-        return "\n".join(lines)
+        if self.n_missing:
+            lines.append(f"{self.n_missing} rows with missing values were left out.")
+        return lines
 
     def _annotator_lines(self) -> list[str]:
         """Show the annotators of whom something was found, and then the worst of the others."""

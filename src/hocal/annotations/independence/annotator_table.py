@@ -10,12 +10,13 @@ from scipy.stats import beta
 from hocal._base.typing import Array, IntArray
 from hocal.annotations.independence.annotator_effects import (
     AnnotatorTests,
+    Preference,
     adjust_fdr,
     adjust_holm,
     annotator_tests,
     preferences,
 )
-from hocal.annotations.independence.annotator_excess import annotator_excess, judge_pairs
+from hocal.annotations.independence.annotator_excess import Excess, annotator_excess, judge_pairs
 from hocal.annotations.independence.closest_annotators import closest_annotators
 from hocal.annotations.independence.drift import Drift
 from hocal.annotations.independence.vote_layout import Layout
@@ -157,44 +158,69 @@ def tabulate_annotators(
     tests = annotator_tests(layout)
     closest = closest_annotators(layout)
     found = _adjust(tests, closest.p_value)
-    right = _gold(votes, alpha)
-    nothing = np.full(n_annotators, np.nan)
     effects = AnnotatorEffects(
         annotator=votes.annotators,
         n_items=np.bincount(votes.annotator, minlength=n_annotators),
-        n_compared=excess.n_compared,
         n_informative=np.bincount(layout.annotator, minlength=n_annotators),
         finding=_findings(found, alpha),
-        disagreement=excess.disagreement,
-        expected=excess.expected,
-        excess=excess.excess,
-        excess_lower=excess.lower,
-        excess_upper=excess.upper,
-        shrunk=excess.shrunk,
-        dissent=preference.dissent,
-        expected_dissent=preference.expected_dissent,
-        distance=preference.distance,
-        overused=_names(preference.overused, votes.classes),
-        overuse=preference.overuse,
-        underused=_names(preference.underused, votes.classes),
-        underuse=preference.underuse,
         closest=_names(closest.partner, votes.annotators),
         closest_agreement=closest.agreement,
         closest_expected=closest.expected,
-        p_dissents=found.dissents,
-        p_class_use=found.class_use,
-        p_agrees=found.agrees,
-        p_value=np.maximum(tests.overall, _TINY),
-        p_value_holm=np.maximum(adjust_holm(tests.overall), _TINY),
-        p_value_fdr=np.maximum(adjust_fdr(tests.overall), _TINY),
-        drift=nothing if drift is None else drift.change,
-        drift_p_value=nothing if drift is None else drift.adjusted_p_value,
-        n_gold=right[0],
-        gold=right[1],
-        gold_lower=right[2],
-        gold_upper=right[3],
+        **_excess_columns(excess),
+        **_preference_columns(preference, votes.classes),
+        **_test_columns(tests, found),
+        **_drift_columns(drift, n_annotators),
+        **_gold_columns(votes, alpha),
     )
     return effects.take(np.argsort(-effects.shrunk, kind="stable"))  # NaN comes last
+
+
+def _excess_columns(excess: Excess) -> dict[str, Any]:
+    return {
+        "n_compared": excess.n_compared,
+        "disagreement": excess.disagreement,
+        "expected": excess.expected,
+        "excess": excess.excess,
+        "excess_lower": excess.lower,
+        "excess_upper": excess.upper,
+        "shrunk": excess.shrunk,
+    }
+
+
+def _preference_columns(preference: Preference, classes: tuple[Any, ...]) -> dict[str, Any]:
+    return {
+        "dissent": preference.dissent,
+        "expected_dissent": preference.expected_dissent,
+        "distance": preference.distance,
+        "overused": _names(preference.overused, classes),
+        "overuse": preference.overuse,
+        "underused": _names(preference.underused, classes),
+        "underuse": preference.underuse,
+    }
+
+
+def _test_columns(tests: AnnotatorTests, found: _Found) -> dict[str, Any]:
+    return {
+        "p_dissents": found.dissents,
+        "p_class_use": found.class_use,
+        "p_agrees": found.agrees,
+        "p_value": np.maximum(tests.overall, _TINY),
+        "p_value_holm": np.maximum(adjust_holm(tests.overall), _TINY),
+        "p_value_fdr": np.maximum(adjust_fdr(tests.overall), _TINY),
+    }
+
+
+def _drift_columns(drift: Drift | None, n_annotators: int) -> dict[str, Any]:
+    nothing = np.full(n_annotators, np.nan)
+    return {
+        "drift": nothing if drift is None else drift.change,
+        "drift_p_value": nothing if drift is None else drift.adjusted_p_value,
+    }
+
+
+def _gold_columns(votes: Votes, alpha: float) -> dict[str, Any]:
+    n_gold, share, lower, upper = _gold(votes, alpha)
+    return {"n_gold": n_gold, "gold": share, "gold_lower": lower, "gold_upper": upper}
 
 
 def _adjust(tests: AnnotatorTests, p_closest: Array) -> _Found:

@@ -150,18 +150,12 @@ def check_annotations(
     tests = _run_tests(votes, n_permutations, generator, alpha)
     counted = measure_agreement(count_votes(votes), ordinal=ordinal, confidence=1 - alpha)
     agreement = with_effects(counted, votes, tests.effects)
-    n_annotators = len(votes.annotators)
-    panel_size = n_annotators if np.bincount(votes.item).min() == n_annotators > 1 else None
+    panel_size = _panel_size(votes)
     return AnnotationCheck(
         **_work(everything, votes),
+        **tests.fields(),
         repeats=repeats,
-        class_use=tests.within.class_use,
-        dissent=tests.within.dissent,
         agreement=agreement,
-        annotators=tests.effects,
-        order=tests.order,
-        first_labels=tests.first_labels,
-        sharing=tests.sharing,
         panel_size=panel_size,
         alpha=alpha,
         findings=_tell(tests, agreement, votes, repeats, panel_size, alpha),
@@ -177,6 +171,17 @@ class _Tests(NamedTuple):
     effects: AnnotatorEffects
     sharing: DesignEffect
     first_labels: FirstLabels | None  #: None where the table has no time, or all have as many
+
+    def fields(self) -> dict[str, Any]:
+        """Return what an AnnotationCheck keeps."""
+        return {
+            "class_use": self.within.class_use,
+            "dissent": self.within.dissent,
+            "annotators": self.effects,
+            "order": self.order,
+            "first_labels": self.first_labels,
+            "sharing": self.sharing,
+        }
 
 
 def _run_tests(
@@ -225,6 +230,12 @@ def _tell(
         *([] if tests.drift is None else [about_drift(tests.drift, alpha)]),
         about_sharing(tests.sharing, panel_size, alpha),
     )
+
+
+def _panel_size(votes: Votes) -> int | None:
+    """Return the number of annotators where all of them judged all items."""
+    n_annotators = len(votes.annotators)
+    return n_annotators if np.bincount(votes.item).min() == n_annotators > 1 else None
 
 
 def _work(everything: Votes, votes: Votes) -> dict[str, Any]:

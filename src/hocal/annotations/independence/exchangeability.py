@@ -78,17 +78,7 @@ def compare_within_items(
     a meaning.
     """
     if not len(layout):
-        nothing = Spread(np.nan, np.nan)
-        return WithinItems(
-            nothing,
-            nothing,
-            np.nan,
-            np.nan,
-            np.nan,
-            np.full(layout.n_classes, np.nan),
-            np.nan,
-            np.nan,
-        )
+        return _nothing(layout.n_classes)
     statistics = _Statistics(layout)
     side = halves(layout.item)
     observed = statistics(np.arange(len(layout)), side)
@@ -107,6 +97,21 @@ def compare_within_items(
         shift=label_shift,
         shift_p_value=float(shift),
         sharing_p_value=float(sharing) if statistics.influence.any() else np.nan,
+    )
+
+
+def _nothing(n_classes: int) -> WithinItems:
+    """Return that nothing is known: the labels of no item differ."""
+    unknown = Spread(np.nan, np.nan)
+    return WithinItems(
+        class_use=unknown,
+        dissent=unknown,
+        agreement=np.nan,
+        expected_agreement=np.nan,
+        agreement_p_value=np.nan,
+        shift=np.full(n_classes, np.nan),
+        shift_p_value=np.nan,
+        sharing_p_value=np.nan,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,42 +95,57 @@ def lay_out(
     item: IntArray, annotator: IntArray, label: IntArray, *, n_annotators: int, n_classes: int
 ) -> Layout:
     """Lay out the judgements of items on which labels differ; the order of judgements is kept."""
-    kinds, kind, counts = np.unique(
-        item * n_classes + label, return_inverse=True, return_counts=True
-    )
-    kind_item = kinds // n_classes
+    kinds = _Kinds.of(item, label, n_classes)
     totals = np.bincount(item)
-    distinct = np.bincount(kind_item)
-    first_kind = np.cumsum(distinct) - distinct
-    most, frequent = _most_frequent(kind_item, counts)
-    kept = np.flatnonzero(distinct[item] > 1)
-    dissent = counts[kind[kept]] < most[item[kept]]
-    slot = kind[kept] - first_kind[item[kept]]
+    most, frequent = _most_frequent(kinds.item, kinds.n_labels)
+    kept = np.flatnonzero(kinds.n_distinct[item] > 1)
+    kind = kinds.own[kept]
     item = item[kept]
     annotator = annotator[kept]
-    label = label[kept]
-    first_row, row_judgement, row_kind = _ranges(first_kind[item], distinct[item])
+    first_kind = kinds.first[item]
+    first_row, row_judgement, row_kind = _ranges(first_kind, kinds.n_distinct[item])
     keys, row_group = np.unique(
-        annotator[row_judgement] * n_classes + kinds[row_kind] % n_classes, return_inverse=True
+        annotator[row_judgement] * n_classes + kinds.label[row_kind], return_inverse=True
     )
     return Layout(
         place=kept,
         item=item,
         annotator=annotator,
-        label=label,
+        label=label[kept],
         size=totals[item],
-        dissent=dissent,
+        dissent=kinds.n_labels[kind] < most[item],
         dissent_probability=1 - frequent[item] / totals[item],
-        slot=slot,
+        slot=kind - first_kind,
         first_row=first_row,
         row_judgement=row_judgement,
         row_group=row_group,
-        row_probability=counts[row_kind] / totals[item][row_judgement],
+        row_probability=kinds.n_labels[row_kind] / totals[item][row_judgement],
         group_annotator=keys // n_classes,
         group_label=keys % n_classes,
         n_annotators=n_annotators,
         n_classes=n_classes,
     )
+
+
+class _Kinds(NamedTuple):
+    """The distinct labels of each item, one row for each."""
+
+    own: IntArray  #: (n_judgements,) row of each judgement
+    item: IntArray  #: (n_kinds,)
+    label: IntArray  #: (n_kinds,)
+    n_labels: IntArray  #: (n_kinds,) how often the item got the label
+    n_distinct: IntArray  #: (n_items,)
+    first: IntArray  #: (n_items,) first row of each item
+
+    @classmethod
+    def of(cls, item: IntArray, label: IntArray, n_classes: int) -> _Kinds:
+        """Return the kinds of some judgements, sorted by item and label."""
+        codes = item * n_classes + label
+        kinds, own, count = np.unique(codes, return_inverse=True, return_counts=True)
+        owner = kinds // n_classes
+        n_distinct = np.bincount(owner)
+        first = np.cumsum(n_distinct) - n_distinct
+        return cls(own, owner, kinds % n_classes, count, n_distinct, first)
 
 
 def _most_frequent(kind_item: IntArray, counts: IntArray) -> tuple[IntArray, Array]:
