@@ -14,7 +14,7 @@ __all__ = ["describe_parts", "spread", "steps"]
 
 MAX_POINTS = 250  # cells drawn one by one; more are gathered in squares
 N_SQUARES = 40  # along each axis of the map
-MAX_STEPS = 500  # of a staircase; its drawing is 320 pixels high
+MAX_STEPS = 1000  # of a staircase: each is a third of a pixel where the drawing is 320 high
 SMALLEST_TOP = 1e-6  # nats: the end of an axis along which everything is 0
 
 
@@ -59,15 +59,18 @@ def spread(values: Array) -> Distribution:
 def steps(values: Array) -> list[Step]:
     """Return each value that occurs with the share of items that have at least as much, rising.
 
-    Of more values than a drawing can show some are left out; those that stay keep their exact
-    share.
+    Values keep all their digits: rounded up, the largest would be one that no item has. Of more
+    values than a drawing can show, those stay at which the share of items falls below a further
+    thousandth, so that a staircase through them is nowhere further than that from the truth.
     """
     distinct, n_there = np.unique(values, return_counts=True)
     n_above = np.cumsum(n_there[::-1])[::-1]
     shares = n_above / n_above[0]
-    n_kept = min(len(distinct), MAX_STEPS)
-    kept = np.linspace(0, len(distinct) - 1, n_kept).round().astype(int)
-    return [(number(distinct[i]), number(shares[i])) for i in kept]
+    thousandth = np.ceil(MAX_STEPS * shares)
+    last = np.append(thousandth[1:] != thousandth[:-1], True)
+    last[0] = True  # where the line starts to fall
+    kept = np.flatnonzero(last)
+    return [(float(distinct[i]), number(shares[i])) for i in kept]
 
 
 def _map(study: Study, used: Index) -> list[MapPoint]:
