@@ -273,6 +273,41 @@ def test_the_page_never_scrolls_sideways(browser: Browser, width: int) -> None:
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
+# visible blocks whose content is wider than they are; drawings scale, and one class is for ears
+WIDER = """[...document.querySelectorAll('body *')].filter(e =>
+  !e.closest('svg, .hidden, .skip') && e.checkVisibility() && e.clientWidth > 0
+  && e.scrollWidth > e.clientWidth
+).map(e => `${e.tagName}.${e.className}: ${e.scrollWidth} in ${e.clientWidth}`)"""
+
+
+@pytest.mark.parametrize("width", [390, 1100, 1280])
+def test_nothing_is_cut_and_no_table_hides_a_column(browser: Browser, width: int) -> None:
+    browser.screen(width)
+    for table in ("classes", "cells", "items"):
+        browser.run(f"document.querySelector('[data-more={table}]').click()")
+    browser.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+
+    assert browser.run(WIDER) == []
+
+
+def test_on_a_phone_every_entry_of_a_table_stands_under_its_head(browser: Browser) -> None:
+    browser.screen(390)
+    browser.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+
+    assert browser.run("document.querySelector('#classes').closest('.stacked') !== null")
+    entry = "document.querySelector('#classes tbody td:nth-child(3)')"
+    assert browser.run(f"getComputedStyle({entry}, '::before').content") == '"Aleatoric"'
+
+
+def test_classes_can_be_found_by_name(browser: Browser) -> None:
+    browser.run("document.querySelector('[data-filter=classes]').focus()")
+    browser.type("cat")
+
+    assert column(browser, "classes", 0) == ["cat"]
+    status = browser.run("document.querySelector('[data-status=classes]').textContent")
+    assert status == "1 of 4 classes"
+
+
 def test_paper_shows_no_buttons_and_all_of_a_table(browser: Browser) -> None:
     browser.screen(700, media="print")
 

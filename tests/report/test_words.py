@@ -117,10 +117,22 @@ def test_repeated_judgements_alone_are_not_called_dependence(changed: Any) -> No
     finding = words.about_trust(changed)[-1]
 
     assert finding.title == "Some people judged an item twice"
-    assert finding.text.endswith(
-        "Bob judged twice. Hide labels. "
-        "With the repeats left out there is no sign of dependent labels."
+    assert finding.text.endswith("With the repeats left out there is no sign of dependent labels.")
+
+
+def test_the_card_on_independence_is_short_and_the_details_are_in_one_place(changed: Any) -> None:
+    changed["trust"]["check"]["findings"][0]["message"] = "Bob copied Ann."
+    card = words.about_trust(changed)[-1]
+    markdown = Report(changed).markdown()
+    page = Report(changed).html()
+
+    assert card.text == (
+        "1,600 judgements by 30 annotators were checked. 1 warning: order. "
+        "What was found is said below."
     )
+    assert markdown.count("Bob copied Ann.") == 1
+    # once for people, and once among the numbers that can be saved
+    assert page.count("Bob copied Ann.") == 2
 
 
 def test_a_negative_zero_has_no_sign() -> None:

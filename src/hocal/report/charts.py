@@ -6,13 +6,15 @@ import math
 from typing import NamedTuple
 
 from hocal.report.label_schema import Forecast
-from hocal.report.schema import CellRow, MapPoint, Parts, Step
+from hocal.report.schema import CellRow, Gains, Limited, MapPoint, Parts, Step
 from hocal.report.words import counted, fixed, percent
 
 __all__ = [
     "Chart",
+    "GainBar",
     "draw_disagreement",
     "draw_forecast",
+    "draw_gains",
     "draw_labels_spread",
     "draw_map",
     "draw_spread",
@@ -72,6 +74,62 @@ class Chart(NamedTuple):
     right: int = RIGHT
     top: int = TOP
     bottom: int = BOTTOM
+
+
+class GainBar(NamedTuple):
+    """A bar from 0 to 100, and the range in which its end lies."""
+
+    kind: str  #: "loss", "aleatoric" or "epistemic"
+    start: float
+    width: float
+    range_start: float
+    range_width: float  #: 0 where nothing was measured
+
+
+class GainBars(NamedTuple):
+    """What the model loses, what nobody can avoid, and what is left, under each other."""
+
+    loss: GainBar
+    irreducible: GainBar
+    remaining: GainBar
+    top: float  #: the value at the right end
+
+
+def draw_gains(gains: Gains) -> GainBars:
+    """Draw a loss and its parts: the first two from 0 on, what is left up to the loss."""
+    loss, irreducible, remaining = gains["loss"], gains["irreducible"], gains["remaining"]
+    whole = loss["estimate"] or 0.0
+    ends = [_end(each) for each in (loss, irreducible)]
+    top = max(*ends, SMALLEST_TOP) * HEADROOM
+    return GainBars(
+        loss=_gain_bar("loss", 0.0, whole, loss, top),
+        irreducible=_gain_bar("aleatoric", 0.0, irreducible["estimate"] or 0.0, irreducible, top),
+        remaining=_left_bar(whole, remaining, top),
+        top=top,
+    )
+
+
+def _end(value: Limited) -> float:
+    return max(value["estimate"] or 0.0, value["upper"] or 0.0)
+
+
+def _left_bar(whole: float, remaining: Limited, top: float) -> GainBar:
+    """Return the bar that ends where the loss does; its range is about where it starts."""
+    start = max(whole - (remaining["estimate"] or 0.0), 0.0)
+    lower, upper = remaining["upper"], remaining["lower"]
+    if lower is None or upper is None:
+        about: Limited = {"estimate": None, "lower": None, "upper": None}
+    else:
+        about = {"estimate": None, "lower": max(whole - lower, 0.0), "upper": max(whole - upper, 0)}
+    return _gain_bar("epistemic", start, whole, about, top)
+
+
+def _gain_bar(kind: str, start: float, end: float, limits: Limited, top: float) -> GainBar:
+    lower, upper = limits["lower"], limits["upper"]
+    if lower is None or upper is None:
+        lower = upper = end
+    places = [round(100 * value / top, 3) for value in (start, end - start, lower, upper - lower)]
+    return GainBar(kind, *places)
 
 
 def draw_map(points: list[MapPoint]) -> Chart:

@@ -5,24 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hocal.report import words
-from hocal.report.schema import CellRow, Planning, Standing, Summary, WidthRow
-from hocal.report.words import fixed, percent, whole
+from hocal.report import headroom_words, words
+from hocal.report.schema import (
+    CellRow,
+    Limited,
+    Planning,
+    PredictedClass,
+    Standing,
+    Summary,
+    WidthRow,
+)
+from hocal.report.words import counted, fixed, percent, whole
 
 __all__ = ["MARKS", "as_list", "as_plain", "as_table", "render_markdown"]
 
+MAX_CLASSES = 20  # rows of a table in a short report
 MARKS = {"good": "✓", "caution": "!", "unknown": "?"}
 
 
 def render_markdown(summary: Summary) -> str:
     """Return a short report: what, how far to trust it, where to act."""
     blocks = [f"# {as_plain(summary['title'])}", as_plain(words.about_data(summary))]
+    blocks += _headroom(summary)
     blocks += ["## What the uncertainty is made of", *map(as_plain, words.about_parts(summary))]
+    blocks += _classes(summary)
     blocks += ["## Can this be trusted?", as_list(_findings(summary)), "This rests on assumptions:"]
-    blocks += [
-        as_list(map(as_plain, summary["trust"]["certificate"]["assumptions"])),
-        "## Where to act",
-    ]
+    blocks.append(as_list(map(as_plain, summary["trust"]["certificate"]["assumptions"])))
+    blocks += [*_checks(summary), "## Where to act"]
     blocks += [*_cells(summary, "epistemic"), *_cells(summary, "aleatoric")]
     blocks += [
         "### Classes that people confuse",
@@ -31,6 +40,43 @@ def render_markdown(summary: Summary) -> str:
     if summary["planning"] is not None:
         blocks += ["## What more labels would bring", *_planning(summary["planning"])]
     return "\n\n".join(blocks) + "\n"
+
+
+def _headroom(summary: Summary) -> list[str]:
+    title = "## What is left to gain"
+    return [title, *map(as_plain, headroom_words.about_headroom(summary))]
+
+
+def _classes(summary: Summary) -> list[str]:
+    """Return the predicted classes that hold most of the uncertainty."""
+    heads = ["predicted class", "items", "aleatoric", "epistemic", "loss"]
+    heads += ["nobody can avoid", "left to gain"]
+    rows = summary["classes"][:MAX_CLASSES]
+    blocks = ["## Class by class", as_plain(headroom_words.about_classes(summary))]
+    if len(rows) < len(summary["classes"]):
+        shown = f"{len(rows)} of {counted(len(summary['classes']), 'class', 'classes')}"
+        blocks.append(f"The {shown} with the most uncertainty in total:")
+    measured = summary["headroom"]["measured"]
+    n_columns = len(heads) if measured else 4
+    return [*blocks, as_table(heads[:n_columns], (_class(row)[:n_columns] for row in rows))]
+
+
+def _class(row: PredictedClass) -> list[str]:
+    gains = row["gains"]
+    values: list[Limited | None] = [None] * 3
+    if gains is not None:
+        values = [gains["loss"], gains["irreducible"], gains["remaining"]]
+    measured = map(headroom_words.with_limits, values)
+    parts = [fixed(row["aleatoric"]), fixed(row["epistemic"])]
+    return [row["name"], whole(row["n_items"]), *parts, *measured]
+
+
+def _checks(summary: Summary) -> list[str]:
+    """Return what a check of the labels found, in one place."""
+    found = words.about_checks(summary["trust"])
+    if not found:
+        return []
+    return ["### Independence of the labels, as checked", as_list(map(as_plain, found))]
 
 
 def _findings(summary: Summary) -> list[str]:

@@ -7,8 +7,8 @@ import hashlib
 from importlib.resources import files
 from typing import Any, cast
 
-from hocal.report import words
-from hocal.report.charts import draw_disagreement, draw_map, draw_spread
+from hocal.report import headroom_words, words
+from hocal.report.charts import draw_disagreement, draw_gains, draw_map, draw_spread
 from hocal.report.schema import Summary
 
 __all__ = ["SMALLEST_SCALE", "render_page", "render_template"]
@@ -24,6 +24,8 @@ def render_page(summary: Summary) -> str:
         summary=summary,
         numbers=_without_pictures(summary),
         words=words,
+        gaining=headroom_words,
+        gains=draw_gains(summary["headroom"]["gains"]),
         map=draw_map(summary["parts"]["map"]),
         spread=draw_spread(summary["parts"]),
         disagreement=draw_disagreement(summary["cells"]),

@@ -15,14 +15,18 @@ __all__ = [
     "Confusion",
     "Data",
     "Distribution",
+    "Gains",
     "Gallery",
+    "Headroom",
     "Image",
     "ItemParts",
     "ItemRow",
     "Leaders",
+    "Limited",
     "MapPoint",
     "Parts",
     "Planning",
+    "PredictedClass",
     "Standing",
     "Step",
     "Summary",
@@ -291,6 +295,58 @@ class Planning(TypedDict):
     best_k: int
 
 
+class Limited(TypedDict):
+    """A number with its limits."""
+
+    estimate: float | None  #: None where nothing tells
+    lower: float | None  #: None where nothing was measured
+    upper: float | None
+
+
+class Gains(TypedDict):
+    """A loss against the labels of new people, and its two parts; the labels decide each alone."""
+
+    loss: Limited
+    irreducible: Limited  #: what no model can avoid; estimate None where no item has two labels
+    remaining: Limited  #: what the best possible model would gain
+
+
+class Headroom(TypedDict):
+    """What the model loses, what nobody can avoid and what is left to gain.
+
+    Measured, these are about the model as it is, on items with labels. Otherwise they are what the
+    fitted mixtures expect of the calibrated model: predictive, aleatoric and epistemic.
+    """
+
+    measured: bool
+    loss_name: str  #: "log loss"; "Brier score" where a prediction is 0
+    unit: str
+    confidence: float | None  #: of each pair of limits; None where nothing was measured
+    n_items: int  #: items measured, or else all items of the report
+    n_available: int  #: items with labels, of which at most a fixed number is measured
+    gains: Gains
+    #: the loss of the calibrated predictions on the same items; None where it was not measured
+    calibrated: Limited | None
+    agreement: Limited | None  #: how often a new person says what the model finds most likely
+    best_agreement: Limited | None  #: ... and what the best possible model would
+    assumptions: list[str]
+
+
+class PredictedClass(TypedDict):
+    """The items for which the model finds one class the most likely."""
+
+    name: str
+    n_items: int
+    share: float  #: of all items
+    predictive: float  #: mean over the items, from their predictions alone
+    aleatoric: float
+    epistemic: float
+    aleatoric_share: float  #: of the aleatoric uncertainty of all items
+    epistemic_share: float
+    n_measured: int  #: items with labels whose loss was measured; 0 where they are too few
+    gains: Gains | None
+
+
 class Summary(TypedDict):
     """Everything that a report says."""
 
@@ -299,7 +355,9 @@ class Summary(TypedDict):
     title: str
     unit: str
     data: Data
+    headroom: Headroom
     parts: Parts
+    classes: list[PredictedClass]  #: by predicted class, those that hold most of the uncertainty
     trust: Trust
     cells: list[CellRow]  #: those that hold most of the uncertainty
     leaders: Leaders

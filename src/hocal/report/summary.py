@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 import hocal
 from hocal._base.validation import check_integer, check_random_state
 from hocal.report.cells import describe_cells, describe_confusions
+from hocal.report.classes import describe_classes
+from hocal.report.headroom import describe_headroom, measure_gains
 from hocal.report.items import describe_galleries, describe_items
 from hocal.report.media import Images, Texts, check_rows
 from hocal.report.parts import describe_parts
@@ -118,6 +120,7 @@ def summarise(
     listed = check_integer(n_listed, "n_listed", minimum=0)
     shown = check_integer(n_gallery, "n_gallery", minimum=0)
     measurement = measure(study, k, generator)
+    gained = measure_gains(study, generator)
     described, leaders = describe_cells(study, measurement)
     return {
         "format": FORMAT,
@@ -125,7 +128,9 @@ def summarise(
         "title": str(title),
         "unit": "nats",
         "data": _data(study),
+        "headroom": describe_headroom(study, gained),
         "parts": describe_parts(study),
+        "classes": describe_classes(study, gained),
         "trust": trust(study, measurement, check),
         "cells": described,
         "leaders": leaders,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from hocal._base.plurals import counted
 from hocal.report.schema import (
     BudgetRow,
     Calibration,
     CellRow,
+    CheckFinding,
     Confusion,
     ItemRow,
     Planning,
@@ -18,6 +20,7 @@ from hocal.report.schema import (
 __all__ = [
     "ADVICE",
     "Finding",
+    "about_checks",
     "about_confusions",
     "about_data",
     "about_labels",
@@ -28,6 +31,7 @@ __all__ = [
     "fixed",
     "interval",
     "list_labels",
+    "looks_dependent",
     "percent",
     "remarks",
     "whole",
@@ -77,11 +81,6 @@ def percent(share: float | None) -> str:
 def whole(value: int) -> str:
     """Return an integer with separators."""
     return f"{value:,}"
-
-
-def counted(value: int, noun: str) -> str:
-    """Return a number with its noun, "1 item" or "1,200 items"."""
-    return f"{whole(value)} {noun}{'s' * (value != 1)}"
 
 
 def list_labels(pairs: list[Any] | None) -> str:
@@ -316,7 +315,7 @@ def _independent(trust: Trust) -> Finding:
             "Check them with the command hocal check, or with hocal.check_annotations."
         )
         return Finding("unknown", "Independence of the labels was not checked", text)
-    warnings = [finding for finding in check["findings"] if finding["severity"] == "warning"]
+    warnings = _warnings(trust)
     judgements = counted(check["n_judgements"], "judgement")
     annotators = counted(check["n_annotators"], "annotator")
     scope = (
@@ -326,11 +325,31 @@ def _independent(trust: Trust) -> Finding:
         return Finding(
             "good", "No sign of dependent labels", f"{scope} This is no proof that there is none."
         )
-    text = " ".join(f"{finding['message']} {finding['action']}".strip() for finding in warnings)
-    if all(finding["topic"] == "repeats" for finding in warnings):
-        return Finding(
-            "caution",
-            "Some people judged an item twice",
-            f"{scope} {text} With the repeats left out there is no sign of dependent labels.",
-        )
-    return Finding("caution", "Labels do not look independent", f"{scope} {text}")
+    topics = ", ".join(dict.fromkeys(finding["topic"] for finding in warnings))
+    text = f"{scope} {counted(len(warnings), 'warning')}: {topics}. What was found is said below."
+    if not looks_dependent(trust):
+        clean = "With the repeats left out there is no sign of dependent labels."
+        return Finding("caution", "Some people judged an item twice", f"{text} {clean}")
+    return Finding("caution", "Labels do not look independent", text)
+
+
+def looks_dependent(trust: Trust) -> bool:
+    """Tell whether a check warned of more than people who judged an item twice."""
+    return any(finding["topic"] != "repeats" for finding in _warnings(trust))
+
+
+def _warnings(trust: Trust) -> list[CheckFinding]:
+    found = [] if trust["check"] is None else trust["check"]["findings"]
+    return [finding for finding in found if finding["severity"] == "warning"]
+
+
+def about_checks(trust: Trust) -> list[str]:
+    """Say what a check of the labels found, warnings first; nothing where there was none."""
+    found = [] if trust["check"] is None else trust["check"]["findings"]
+    warnings_first = sorted(found, key=lambda finding: finding["severity"] != "warning")
+    return [_about_check(finding) for finding in warnings_first]
+
+
+def _about_check(finding: CheckFinding) -> str:
+    heading = f"{finding['severity']}, {finding['topic']}"
+    return f"{heading}: {finding['message']} {finding['action']}".strip()

@@ -19,13 +19,12 @@
     const show = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       const fits = (row) =>
-        (!standing.value || row.dataset.standingOf === standing.value) &&
+        (!standing?.value || row.dataset.standingOf === standing.value) &&
         words.every((word) => text.get(row).includes(word));
       const found = [...body.rows].filter(fits);
       const shown = new Set(open ? found : found.slice(0, preview));
       for (const row of body.rows) row.hidden = !shown.has(row);
-      const noun = `${status.dataset.noun}${original.length === 1 ? "" : "s"}`;
-      const total = `${original.length.toLocaleString("en")} ${noun}`;
+      const total = `${original.length.toLocaleString("en")} ${status.dataset.noun}`;
       status.textContent =
         found.length === original.length ? total : `${found.length.toLocaleString("en")} of ${total}`;
       more.hidden = found.length <= preview;
@@ -60,12 +59,32 @@
       });
     }
     search.addEventListener("input", show);
-    standing.addEventListener("change", show);
+    standing?.addEventListener("change", show);
     more.addEventListener("click", () => {
       open = !open;
       show();
     });
     show();
+  }
+
+  // A table that is wider than its place becomes a list of rows, each entry under the name of its
+  // column, so that nothing is out of sight. Roles keep it a table for those who hear it.
+  const roles = { THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell", TH: "rowheader" };
+  for (const place of all(".scroll")) {
+    const table = place.querySelector("table");
+    const heads = [...table.tHead.rows[0].cells];
+    for (const part of all("thead, tbody, tr, td, th", table)) part.setAttribute("role", roles[part.tagName]);
+    for (const head of heads) head.setAttribute("role", "columnheader");
+    table.setAttribute("role", "table");
+    for (const row of table.tBodies[0].rows) {
+      [...row.cells].forEach((cell, i) => (cell.dataset.head = heads[i].textContent.trim()));
+    }
+    const fit = () => {
+      place.classList.remove("stacked");
+      place.classList.toggle("stacked", place.scrollWidth > place.clientWidth);
+    };
+    new ResizeObserver(fit).observe(place);
+    fit();
   }
 
   // Drawings: one stop for the tab key, arrows move from dot to dot, the line below says what a dot is.
