@@ -60,6 +60,8 @@ ROOMS: dict[str, list[str]] = {
         "bounds",
         "binary_moments",
         "entropy_ranges",
+        "entropy_boxes",
+        "joint_limits",
         "cell_uncertainty",
         "cell_error",
         "certificates",

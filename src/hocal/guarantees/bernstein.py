@@ -155,11 +155,17 @@ def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) 
     mass = np.ones(len(checked)) if weights is None else check_weights(weights)
     check_same_length(mass, checked, ("weights", "counts"))
     shown = checked[:, 1:] if checked.shape[1] == 2 else checked
-    totals = np.broadcast_to(checked.sum(axis=1)[:, None], shown.shape)
+    totals = checked.sum(axis=1)
+    # Only counts above zero are listed, of many classes a few; each row has the rest of zeros.
+    row, label = np.nonzero(shown)
+    n_zeros = shown.shape[1] - np.bincount(row, minlength=len(shown))
+    total = np.concatenate([totals, totals[row]])
+    hits = np.concatenate([np.zeros_like(totals), shown[row, label]])
+    weight = np.concatenate([mass * n_zeros, mass[row]])
     radix = checked.max() + 1  # a total and a count in one number
-    distinct, inverse = np.unique(radix * totals.ravel() + shown.ravel(), return_inverse=True)
+    distinct, inverse = np.unique(radix * total + hits, return_inverse=True)
     total, hits = np.divmod(distinct, radix)
-    share = np.bincount(inverse, np.repeat(mass, shown.shape[1])) / mass.sum()
+    share = np.bincount(inverse, weight) / mass.sum()
     chances = stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k)
     return np.asarray(share @ chances)
 

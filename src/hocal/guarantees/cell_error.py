@@ -13,7 +13,7 @@ from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.bounds import Bound, binomial_deviation, epsilon_bound
-from hocal.guarantees.cell_uncertainty import Sample, worst_slack
+from hocal.guarantees.cell_uncertainty import Sample, rows_by_cell, worst_slack
 from hocal.uncertainty.distance import wasserstein
 from hocal.uncertainty.distinct_counts import distinct_rows
 from hocal.uncertainty.mixtures import Mixtures
@@ -145,8 +145,9 @@ def _observed_means(histogram: Histogram, cells: Index, delta: float) -> tuple[A
     """
     means = []
     deviations = []
+    rows = rows_by_cell(histogram, int(cells.max()) + 1)
     for cell in cells:
-        sample = Sample.of(histogram, histogram.cells == cell)
+        sample = Sample.of_rows(histogram, rows[cell])
         roughness = np.sqrt(sample.repeats @ sample.shares**2).sum()
         means.append(sample.mean)
         deviations.append(_deviation(sample, 1, delta, roughness=roughness))
@@ -161,8 +162,9 @@ def _observed(
     weights = []
     sizes = [0]
     deviations = []
+    rows = rows_by_cell(histogram, int(cells.max()) + 1)
     for cell in cells:
-        sample = Sample.of(histogram, histogram.cells == cell)
+        sample = Sample.of_rows(histogram, rows[cell])
         thinned = thin_checked(sample.counts, k)
         packed = distinct_rows(thinned.snapshots)
         repeats = sample.repeats[thinned.items]

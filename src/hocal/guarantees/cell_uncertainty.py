@@ -7,6 +7,8 @@ from the sample it is used on. docs/guarantees.md and docs/mathematics.md say wh
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -15,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from hocal._base.typing import Array, IntArray, Mask
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.bernstein import (
     BernsteinEstimator,
@@ -23,21 +25,26 @@ from hocal.guarantees.bernstein import (
     bernstein_estimator,
     snapshot_marginal,
 )
-from hocal.guarantees.betting import Draws, box_limits, lower_limit, pair_draws, upper_limit
+from hocal.guarantees.betting import Draws, pair_draws
 from hocal.guarantees.bounds import projection_slack
 from hocal.guarantees.entropy_ranges import binomial_limits, shannon_range
+from hocal.guarantees.joint_limits import ClassShares, JointDraws, JointShares, class_shares
+from hocal.uncertainty.distinct_counts import as_dense
 from hocal.uncertainty.entropy import Brier, Separable, Shannon, get_entropy
 
 __all__ = [
     "ENTROPIES",
     "QUANTITIES",
+    "TARGETS",
     "Advice",
     "Limits",
     "Sample",
     "Target",
     "advise",
+    "all_intervals",
     "cell_intervals",
     "estimator_sizes",
+    "rows_by_cell",
     "statistic_values",
     "worst_slack",
 ]
@@ -65,7 +72,6 @@ N_FIT_STEPS = 100  # of expectation maximisation for it
 class Statistic(Enum):
     """The statistics of a cell's items whose means are bounded."""
 
-    CLASS_SHARES = "share of each class"
     LOSS = "loss of a guessed label distribution"
     UPPER_ENTROPY = "statistic whose mean is at least the aleatoric uncertainty"
     LOWER_ENTROPY = "statistic whose mean is at most the aleatoric uncertainty"
@@ -80,6 +86,27 @@ class Target(NamedTuple):
 
     quantity: str  #: one of QUANTITIES
     entropy: str  #: one of ENTROPIES
+
+
+TARGETS = tuple(Target(quantity, entropy) for entropy in ENTROPIES for quantity in QUANTITIES)
+
+
+class _Ends(NamedTuple):
+    """Ends of the intervals of several cells, infinite where nothing is known."""
+
+    lower: Array  #: (n_cells,)
+    upper: Array  #: (n_cells,)
+
+    def intersect(self, other: _Ends) -> _Ends:
+        """Return what lies inside both."""
+        return _Ends(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+    def inside(self, largest: float) -> _Ends:
+        """Do as `Limits.inside` does."""
+        lower = np.maximum(self.lower, 0.0)
+        upper = np.minimum(self.upper, largest)
+        crossed = lower > upper
+        return _Ends(np.where(crossed, 0.0, lower), np.where(crossed, largest, upper))
 
 
 class Limits(NamedTuple):
@@ -109,9 +136,13 @@ class Sample:
     @classmethod
     def of(cls, histogram: Histogram, rows: Mask) -> Sample:
         """Return the items of some rows of a histogram."""
-        counts = histogram.counts[np.flatnonzero(rows)]
-        dense = counts if isinstance(counts, np.ndarray) else counts.toarray()
-        return cls(dense, histogram.multiplicity[rows].astype(np.float64))
+        return cls.of_rows(histogram, np.flatnonzero(rows))
+
+    @classmethod
+    def of_rows(cls, histogram: Histogram, rows: Index) -> Sample:
+        """Do as `of` does, for the numbers of rows."""
+        repeats = histogram.multiplicity[rows].astype(np.float64)
+        return cls(as_dense(histogram.counts[rows]), repeats)
 
     @property
     def n_items(self) -> int:
@@ -151,6 +182,13 @@ class Sample:
         hits = np.searchsorted(np.cumsum(self.repeats), places)
         rows, repeats = np.unique(hits, return_counts=True)
         return Sample(self.counts[rows], repeats.astype(np.float64))
+
+
+def rows_by_cell(histogram: Histogram, n_cells: int) -> list[Index]:
+    """Return the rows of a histogram that belong to each cell, found in one pass."""
+    order = np.argsort(histogram.cells, kind="stable")
+    ends = np.cumsum(np.bincount(histogram.cells, minlength=n_cells))
+    return np.split(order, ends[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +257,8 @@ def advise(
     if advisers is None:
         return Advice(estimators)
     losses = _losses(advisers.mean) if same_order else None
-    draws = _draws(advisers.every(MAX_DEVIATION_ADVISERS), Advice(estimators, losses))
+    some = advisers.every(MAX_DEVIATION_ADVISERS)
+    draws = _plain_draws(some) | _advised_draws(some, Advice(estimators, losses))
     deviations = {statistic: each.deviation() for statistic, each in draws.items()}
     return Advice(estimators, losses, deviations)
 
@@ -276,17 +315,41 @@ def cell_intervals(
     dict
         Limits by target, (quantity, entropy), inside the possible range.
     """
-    exact = _pair_intervals(sample, delta)
-    if fallback is None or not advice.deviations:  # nobody advised
-        return _intervals(sample, advice, delta) | exact
-    spent = FALLBACK_SHARE * delta
-    advised = _intervals(sample, advice, delta - spent)
-    plain = _intervals(sample, fallback, spent)
-    both = {
-        target: limits.intersect(plain[target]).inside(_largest(target.entropy, sample.n_classes))
-        for target, limits in advised.items()
-    }
-    return both | exact
+    advice_of_none = None if fallback is None else [fallback]
+    found = all_intervals([sample], [advice], delta, fallback=advice_of_none)
+    return {target: Limits(*map(float, ends[0])) for target, ends in found.items()}
+
+
+def all_intervals(
+    samples: Sequence[Sample],
+    advice: Sequence[Advice],
+    delta: float,
+    *,
+    fallback: Sequence[Advice] | None = None,
+) -> dict[Target, Array]:
+    """Return what `cell_intervals` does for each of several cells, (n_cells, 2) by target."""
+    shares = [class_shares(each.counts, each.totals, each.repeats) for each in samples]
+    plain = [_plain_draws(each) for each in samples]
+    cells = [_Cell(*each) for each in zip(samples, shares, plain, strict=True)]
+    advised = [fallback is not None and bool(each.deviations) for each in advice]
+    result = {target: np.empty((len(cells), 2)) for target in TARGETS}
+    for has_advice in (False, True):
+        rows = [row for row, each in enumerate(advised) if each == has_advice]
+        if not rows:
+            continue
+        chosen = [cells[row] for row in rows]
+        spent = FALLBACK_SHARE * delta if has_advice else 0.0
+        found = _intervals(chosen, [advice[row] for row in rows], delta - spent)
+        if has_advice and fallback is not None:
+            others = _intervals(chosen, [fallback[row] for row in rows], spent)
+            found = {target: ends.intersect(others[target]) for target, ends in found.items()}
+        for target, ends in found.items():
+            largest = _largest(target.entropy, samples[0].n_classes)
+            result[target][rows] = np.stack(ends.inside(largest), axis=1)
+    for row, sample in enumerate(samples):
+        for target, limits in _pair_intervals(sample, delta).items():
+            result[target][row] = limits
+    return result
 
 
 def _pair_intervals(sample: Sample, delta: float) -> dict[Target, Limits]:
@@ -309,14 +372,45 @@ def _pair_intervals(sample: Sample, delta: float) -> dict[Target, Limits]:
     }
 
 
-def _intervals(sample: Sample, advice: Advice, delta: float) -> dict[Target, Limits]:
-    bounded = _BoundedMeans(sample, _draws(sample, advice), advice.deviations)
-    found = {"shannon": _shannon(bounded, delta), "brier": _brier(bounded, delta)}
-    return {
-        Target(quantity, entropy): limits.inside(_largest(entropy, sample.n_classes))
-        for entropy, parts in found.items()
-        for quantity, limits in parts.items()
-    }
+class _Cell(NamedTuple):
+    """A cell, and its draws that no advice changes."""
+
+    sample: Sample
+    shares: ClassShares
+    draws: dict[Statistic, Draws]
+
+
+def _intervals(
+    cells: Sequence[_Cell], advice: Sequence[Advice], delta: float
+) -> dict[Target, _Ends]:
+    """Return the ends of each target, computed together for cells that have the same statistics."""
+    draws = [
+        cell.draws | _advised_draws(cell.sample, each)
+        for cell, each in zip(cells, advice, strict=True)
+    ]
+    alike: dict[frozenset[Statistic], list[int]] = defaultdict(list)
+    for row, each in enumerate(draws):
+        alike[frozenset(each)].append(row)
+    result = {target: _Ends(np.empty(len(cells)), np.empty(len(cells))) for target in TARGETS}
+    for statistics, rows in alike.items():
+        joint = {
+            statistic: JointDraws(
+                [draws[row][statistic] for row in rows],
+                [advice[row].deviations.get(statistic) for row in rows],
+            )
+            for statistic in statistics
+        }
+        n_classes = cells[0].sample.n_classes
+        means = _BoundedMeans(JointShares([cells[row].shares for row in rows], n_classes), joint)
+        for entropy, parts in (
+            ("shannon", _shannon(means, delta)),
+            ("brier", _brier(means, delta)),
+        ):
+            for quantity, ends in parts.items():
+                limits = ends.inside(_largest(entropy, n_classes))
+                result[Target(quantity, entropy)].lower[rows] = limits.lower
+                result[Target(quantity, entropy)].upper[rows] = limits.upper
+    return result
 
 
 def _largest(entropy: str, n_classes: int) -> float:
@@ -325,62 +419,53 @@ def _largest(entropy: str, n_classes: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _BoundedMeans:
-    """Confidence limits of the means of a cell's statistics, infinite for those without items."""
+    """Confidence limits of the means of statistics of cells, infinite for those without items."""
 
-    sample: Sample
-    draws: dict[Statistic, Draws]
-    deviations: dict[Statistic, Array]
+    shares: JointShares
+    draws: dict[Statistic, JointDraws]
 
     def __contains__(self, statistic: Statistic) -> bool:
         return statistic in self.draws
 
-    def low(self, statistic: Statistic, delta: float) -> float:
+    def low(self, statistic: Statistic, delta: float) -> Array:
         if statistic not in self.draws:
-            return -np.inf
-        guess = self.deviations.get(statistic)
-        return float(lower_limit(self.draws[statistic], delta, guess)[0])
+            return np.full(len(self.shares), -np.inf)
+        return self.draws[statistic].lower(delta)
 
-    def high(self, statistic: Statistic, delta: float) -> float:
+    def high(self, statistic: Statistic, delta: float) -> Array:
         if statistic not in self.draws:
-            return np.inf
-        guess = self.deviations.get(statistic)
-        return float(upper_limit(self.draws[statistic], delta, guess)[0])
+            return np.full(len(self.shares), np.inf)
+        return self.draws[statistic].upper(delta)
 
-    def both(self, statistic: Statistic, delta: float) -> Limits:
+    def both(self, statistic: Statistic, delta: float) -> _Ends:
         """Return limits that hold together."""
-        return Limits(self.low(statistic, delta / 2), self.high(statistic, delta / 2))
+        return _Ends(self.low(statistic, delta / 2), self.high(statistic, delta / 2))
 
-    def box(self, entropy: Separable, delta: float) -> Limits:
+    def box(self, entropy: Separable, delta: float) -> _Ends:
         """Return limits of the entropy of the mean, from limits of all classes at once."""
-        draws = self.draws[Statistic.CLASS_SHARES]
-        share = delta / (2 * self.sample.n_classes)
-        # No guesses here: those of other cells made the limits of small cells vacuous and narrowed
-        # none.
-        lower = lower_limit(draws, share)
-        upper = upper_limit(draws, share)
-        return Limits(*box_limits(entropy.component, lower, upper))
+        return _Ends(*self.shares.box(entropy.component, delta))
 
 
-def _shannon(means: _BoundedMeans, delta: float) -> dict[str, Limits]:
+def _shannon(means: _BoundedMeans, delta: float) -> dict[str, _Ends]:
     """Return limits of Shannon uncertainty in nats."""
     half = delta / 2
     kind = Shannon()
     guessed = Statistic.LOSS in means  # H(mean) <= E[-log q(Y)] for any q
     predictive = means.box(kind, half if guessed else delta)
     if guessed:
-        predictive = Limits(predictive.lower, means.high(Statistic.LOSS, half))
+        predictive = _Ends(predictive.lower, means.high(Statistic.LOSS, half))
     if Statistic.UPPER_ENTROPY not in means:
         # One label per item says nothing about disagreement, but AU <= PU.
         highest = means.high(Statistic.LOSS, delta) if guessed else predictive.upper
-        open_split = Limits(0.0, highest)
+        open_split = _Ends(np.zeros_like(highest), highest)
         return {"predictive": predictive, "aleatoric": open_split, "epistemic": open_split}
     lowest = means.low(Statistic.LOWER_ENTROPY, half)
-    aleatoric = Limits(lowest, means.high(Statistic.UPPER_ENTROPY, half))
+    aleatoric = _Ends(lowest, means.high(Statistic.UPPER_ENTROPY, half))
     epistemic = _shannon_epistemic(means, half)
     return {"predictive": predictive, "aleatoric": aleatoric, "epistemic": epistemic}
 
 
-def _shannon_epistemic(means: _BoundedMeans, half: float) -> Limits:
+def _shannon_epistemic(means: _BoundedMeans, half: float) -> _Ends:
     """Return limits of Shannon epistemic uncertainty; each end may fail with chance `half`."""
     kind = Shannon()
     if Statistic.EXCESS in means:
@@ -391,10 +476,10 @@ def _shannon_epistemic(means: _BoundedMeans, half: float) -> Limits:
     # items.
     difference = means.box(kind, half / 4).lower - means.high(Statistic.UPPER_ENTROPY, half / 4)
     brier = means.low(Statistic.BRIER_EPISTEMIC, half / 2)
-    return Limits(max(difference, brier), surplus)
+    return _Ends(np.maximum(difference, brier), surplus)
 
 
-def _brier(means: _BoundedMeans, delta: float) -> dict[str, Limits]:
+def _brier(means: _BoundedMeans, delta: float) -> dict[str, _Ends]:
     """Return limits of Brier uncertainty; all three statistics are unbiased."""
     half = delta / 2
     paired = Statistic.BRIER_PREDICTIVE in means
@@ -403,7 +488,7 @@ def _brier(means: _BoundedMeans, delta: float) -> dict[str, Limits]:
     if Statistic.BRIER_ALEATORIC not in means:
         # One label per item says nothing about disagreement, but AU <= PU.
         highest = means.high(Statistic.BRIER_PREDICTIVE, delta) if paired else predictive.upper
-        open_split = Limits(0.0, highest)
+        open_split = _Ends(np.zeros_like(highest), highest)
         return {"predictive": predictive, "aleatoric": open_split, "epistemic": open_split}
     aleatoric = means.both(Statistic.BRIER_ALEATORIC, delta)
     if paired:
@@ -411,48 +496,50 @@ def _brier(means: _BoundedMeans, delta: float) -> dict[str, Limits]:
     else:
         box = means.box(Brier(), half)
         inside = means.both(Statistic.BRIER_ALEATORIC, half)
-        epistemic = Limits(box.lower - inside.upper, box.upper - inside.lower)
+        epistemic = _Ends(box.lower - inside.upper, box.upper - inside.lower)
     return {"predictive": predictive, "aleatoric": aleatoric, "epistemic": epistemic}
 
 
-def _draws(sample: Sample, advice: Advice) -> dict[Statistic, Draws]:
-    """Return the statistics that a sample has items for."""
-    draws = {Statistic.CLASS_SHARES: Draws.of_columns(sample.shares, sample.repeats, 0, 1)}
-    if 2 <= sample.n_items <= MAX_PAIRED:
+def _plain_draws(sample: Sample) -> dict[Statistic, Draws]:
+    """Return the statistics that a sample has items for, of those that need no advice."""
+    draws = {}
+    paired = sample.n_items <= MAX_PAIRED
+    if paired and sample.n_items >= 2:
         even = np.full(len(sample.repeats), 0.5)
         draws[Statistic.BRIER_PREDICTIVE] = pair_draws(sample.shares, sample.repeats, even, 0, 1)
-    if advice.losses is not None:
-        losses = sample.shares @ advice.losses
-        ends = (advice.losses.min(), advice.losses.max())
-        draws[Statistic.LOSS] = Draws.of(losses, sample.repeats, *ends)
     several = sample.at_least(2)
-    if several.n_items > 0:
-        draws |= _draws_of_several(several, advice, paired=sample.n_items <= MAX_PAIRED)
-    return draws
-
-
-def _draws_of_several(sample: Sample, advice: Advice, *, paired: bool) -> dict[Statistic, Draws]:
-    """Return the statistics that need two labels or more per item."""
-    lower = _one_sided(sample, advice, "lower")
-    draws = {
-        Statistic.UPPER_ENTROPY: _one_sided(sample, advice, "upper"),
-        Statistic.LOWER_ENTROPY: lower,
-    }
-    n_classes = sample.n_classes
-    smallest = int(sample.totals.min())
-    disagreement = sample.totals / (sample.totals - 1) * (1 - (sample.shares**2).sum(axis=1))
+    if several.n_items == 0:
+        return draws
+    n_classes = several.n_classes
+    totals = several.totals
+    shares = several.shares
+    smallest = int(totals.min())
+    disagreement = totals / (totals - 1) * (1 - (shares**2).sum(axis=1))
     most = 1.0 if smallest <= n_classes else smallest / (smallest - 1) * (1 - 1 / n_classes)
-    draws[Statistic.BRIER_ALEATORIC] = Draws.of(disagreement, sample.repeats, 0, most)
-    if paired and sample.n_items >= 2:
+    draws[Statistic.BRIER_ALEATORIC] = Draws.of(disagreement, several.repeats, 0, most)
+    if paired and several.n_items >= 2:
         # At least the mean over both items of -(1 - ||share||^2) / (total - 1), which is largest
         # for even shares.
         least = -(1 - 1 / min(smallest, n_classes)) / (smallest - 1)
         offset = 0.5 - disagreement / 2
-        draws[Statistic.BRIER_EPISTEMIC] = pair_draws(
-            sample.shares, sample.repeats, offset, least, 1
-        )
-    if advice.losses is not None:
-        draws[Statistic.EXCESS] = _excess(sample, advice, advice.losses, lower)
+        draws[Statistic.BRIER_EPISTEMIC] = pair_draws(shares, several.repeats, offset, least, 1)
+    return draws
+
+
+def _advised_draws(sample: Sample, advice: Advice) -> dict[Statistic, Draws]:
+    """Return the statistics that a sample has items for, of those that depend on advice."""
+    draws = {}
+    losses = advice.losses
+    if losses is not None:
+        ends = (losses.min(), losses.max())
+        draws[Statistic.LOSS] = Draws.of(sample.shares @ losses, sample.repeats, *ends)
+    several = sample.at_least(2)
+    if several.n_items > 0:
+        lower = _one_sided(several, advice, "lower")
+        draws[Statistic.UPPER_ENTROPY] = _one_sided(several, advice, "upper")
+        draws[Statistic.LOWER_ENTROPY] = lower
+        if losses is not None:
+            draws[Statistic.EXCESS] = _excess(several, advice, losses, lower)
     return draws
 
 

@@ -13,7 +13,7 @@ from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
 from hocal._base.notebook import table, wrap_text
-from hocal._base.typing import Array, IntArray, Mask
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal._base.validation import (
     check_choice,
     check_flag,
@@ -27,12 +27,14 @@ from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_tot
 from hocal.guarantees.cell_uncertainty import (
     ENTROPIES,
     QUANTITIES,
+    TARGETS,
     Advice,
     Sample,
     Target,
     advise,
-    cell_intervals,
+    all_intervals,
     estimator_sizes,
+    rows_by_cell,
 )
 from hocal.guarantees.effective_items import effective_items, fewer_items
 from hocal.guarantees.promises import certificate_assumptions
@@ -46,6 +48,7 @@ BLOCK_ITEMS = 400  # fewest items whose cells advise each other: enough to choos
 # Blocks of cells and folds of a block: each fold of each block costs two linear programs.
 MAX_BLOCKS = 12
 N_FOLDS = 4
+MAX_NUMBERS = 1 << 23  # in the count vectors of cells that are certified at once: 64 MB
 SHOWN_CELLS = 20  # in a notebook, the largest first
 # Between an estimate and the end of its interval, and of a limit at the largest entropy.
 ROUNDING = 1e-9
@@ -442,16 +445,26 @@ def _all_limits(
     fold = assign_folds(statistics)
     advice = advise_folds(statistics, histogram, fold, aligned)
     fallback = advise_folds(statistics, histogram, fold, aligned, alone=True)
-    shape = (statistics.n_cells, 2)
-    targets = [Target(quantity, entropy) for entropy in ENTROPIES for quantity in QUANTITIES]
-    result = {target: np.full(shape, np.nan) for target in targets}
-    for cell in np.flatnonzero(statistics.n_items):
-        sample = Sample.of(histogram, histogram.cells == cell)
-        own = fold[cell]
-        found = cell_intervals(sample, advice[own], delta, fallback=fallback[own])
+    result = {target: np.full((statistics.n_cells, 2), np.nan) for target in TARGETS}
+    rows = rows_by_cell(histogram, statistics.n_cells)
+    for cells in _blocks(rows, statistics.n_classes):
+        found = all_intervals(
+            [Sample.of_rows(histogram, rows[cell]) for cell in cells],
+            [advice[own] for own in fold[cells]],
+            delta,
+            fallback=[fallback[own] for own in fold[cells]],
+        )
         for target, limits in found.items():
-            result[target][cell] = limits
+            result[target][cells] = limits
     return result
+
+
+def _blocks(rows: list[Index], n_classes: int) -> list[Index]:
+    """Cut the cells that have rows into blocks whose count vectors fit into memory together."""
+    sizes = np.array([len(each) for each in rows])
+    filled = np.flatnonzero(sizes)
+    block = np.cumsum(sizes[filled]) * n_classes // MAX_NUMBERS
+    return np.split(filled, np.flatnonzero(np.diff(block)) + 1) if len(filled) else []
 
 
 def assign_folds(statistics: CellStatistics) -> IntArray:

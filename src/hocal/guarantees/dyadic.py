@@ -13,6 +13,7 @@ Unlike a bound through S alone, it stays finite when snapshots become many.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from hocal.uncertainty.snapshots import n_snapshots
 
@@ -69,6 +70,7 @@ def width(scale: int, n_classes: int) -> float:
     return min(2.0, 2 * (n_classes // 2) / 2.0**scale)
 
 
+@lru_cache(maxsize=1024)
 def n_cells(scale: int, n_classes: int) -> int:
     """Return the number of cells: whole parts that sum to 2^j - r, for r from 1 to n_classes - 1.
 
