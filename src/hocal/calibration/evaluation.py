@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,11 @@ __all__ = ["CalibrationError", "calibration_error"]
 MAX_REFERENCE = 5_000
 # Pairs of an atom and a snapshot whose probability is computed: a few seconds.
 MAX_WORK = 500_000_000
+# Numbers in the drawn snapshots of all cells together, 250 MB: where cells and classes are many,
+# each cell is compared with fewer, but with enough to tell a likely snapshot from others.
+MAX_DRAWN = 1 << 25
+FEWEST_DRAWN = 10
+BLOCK_NUMBERS = 1 << 22  # in the labels of cells that are compared at once
 LATTICE_ROUNDING = 1e-6  # labels by which k times an atom may miss whole numbers
 
 Predictor = Literal["mixture", "snapshot"]
@@ -257,7 +262,10 @@ def _predicted_snapshots(
     n_listed = n_snapshots(k, mixtures.n_classes)
     if n_listed <= MAX_REFERENCE and n_listed * len(averages.weights) <= MAX_WORK:
         return averages.project(k)
-    repeats = np.repeat(np.arange(len(cells)), -(-MAX_REFERENCE // np.bincount(cells)[cells]))
+    n_items = np.bincount(cells)
+    affordable = MAX_DRAWN // (mixtures.n_classes * int((n_items > 0).sum()))
+    n_drawn = min(max(affordable, FEWEST_DRAWN), MAX_REFERENCE)
+    repeats = np.repeat(np.arange(len(cells)), -(-n_drawn // n_items[cells]))
     drawn = mixtures[repeats].draw(k, random_state=generator)
     sample = Mixtures.from_snapshots(drawn, cells[repeats], n_cells=n_cells)
     return sample.stored()
@@ -291,6 +299,21 @@ def _check_lattice(mixtures: Mixtures, k: int) -> Mixtures:
 
 def _distances(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> Array:
     """Return W1 between each cell's observed k-snapshots and the reference; NaN without items."""
+    order = np.argsort(cells, kind="stable")
+    ends = np.cumsum(np.bincount(cells, minlength=len(reference)))
+    # Blocks of whole cells: snapshots of all would be listed class by class.
+    block = ends * counts.shape[1] // BLOCK_NUMBERS
+    starts = np.append(0, np.flatnonzero(np.diff(block)) + 1)
+    parts = []
+    for start, end in pairwise([*starts.tolist(), len(ends)]):
+        rows = order[ends[start - 1] if start else 0 : ends[end - 1]]
+        parts.append(_distances_of(counts[rows], cells[rows] - start, k, reference[start:end]))
+    return np.concatenate(parts)
+
+
+def _distances_of(counts: IntArray, cells: Index, k: int, reference: Mixtures) -> Array:
+    if not len(counts):
+        return np.full(len(reference), np.nan)
     thinned = thin_checked(counts, k)
     owner = cells[thinned.items]
     order = np.argsort(owner, kind="stable")

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from hocal._base.typing import Array, IntArray
     from hocal.decisions import NextLabels
 
-# items whose mixtures are made at once: some hundred atoms each, tens of MB for ten classes
-ROWS = 1_000
+# predicted probabilities of the items whose mixtures are made at once, of some hundred atoms each:
+# a thousand items of ten classes take tens of MB
+NUMBERS = 10_000
 WORDS = {
     "distribution": "squared error of the label distribution",
     "aleatoric": "squared error of the aleatoric uncertainty",
@@ -246,9 +247,10 @@ def _choose_with(
     n_labels = int(most.max())
     blocks, places = [], []
     n_before = 0
+    n_rows = max(NUMBERS // model.calibrator.statistics_.n_classes, 1)
     with ProgressBar() as progress:
-        for start in range(0, n_items, ROWS):
-            rows = slice(start, start + ROWS)
+        for start in range(0, n_items, n_rows):
+            rows = slice(start, start + n_rows)
             known = study.known[rows].toarray()
             mixtures = model.calibrator.predict_mixture(
                 study.probabilities[rows],

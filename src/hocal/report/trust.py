@@ -21,6 +21,8 @@ __all__ = ["Measurement", "measure", "trust"]
 
 # held-out items: their mixtures, and distances of that many a hundred times over, take seconds
 MAX_MEASURED = 10_000
+# probabilities of held-out items: beyond a hundred classes fewer items, whose atoms fit into memory
+MAX_MEASURED_NUMBERS = 1_000_000
 # below that the entropy of an item's histogram is too far below that of its distribution
 ENOUGH_LABELS = 10
 
@@ -105,8 +107,9 @@ def _choose(study: Study, k: int | None, generator: np.random.Generator) -> _Hel
     if not len(available):
         return None
     rows = available
-    if len(available) > MAX_MEASURED:
-        rows = np.sort(generator.choice(available, MAX_MEASURED, replace=False))
+    most = min(MAX_MEASURED, max(MAX_MEASURED_NUMBERS // len(study.classes), 1))
+    if len(available) > most:
+        rows = np.sort(generator.choice(available, most, replace=False))
     return _HeldOut(rows, study.cells[rows], study.labels(rows), len(available), size)
 
 

@@ -367,6 +367,10 @@ class Mixtures(MixtureStorage):
 
     def sample(self, *, random_state: Any = None) -> Array:
         """Draw a label distribution from each item's mixture, (n_items, n_classes)."""
+        return self.points_at(self._draw_atoms(check_random_state(random_state)))
+
+    def _draw_atoms(self, generator: np.random.Generator) -> Index:
+        """Draw an atom of each item's mixture."""
         empty = self.sizes[self.index] == 0
         if empty.any():
             raise InputError(
@@ -378,10 +382,10 @@ class Mixtures(MixtureStorage):
         mass = np.append(0.0, np.cumsum(self.weights))
         first = self.offsets[self.index]
         end = self.offsets[self.index + 1]
-        shares = check_random_state(random_state).random(len(self))
+        shares = generator.random(len(self))
         places = mass[first] + shares * (mass[end] - mass[first])
         atoms = np.searchsorted(mass, places, side="right") - 1
-        return self.points_at(np.clip(atoms, first, end - 1))
+        return np.asarray(np.clip(atoms, first, end - 1))
 
     def draw(self, k: Any, *, random_state: Any = None) -> IntArray:
         """Draw a label distribution from each item's mixture, and k labels from it.
@@ -403,8 +407,15 @@ class Mixtures(MixtureStorage):
             rule = f"must be one number, or one for each of {len(self)} items"
             raise InputError("k", rule, value=f"shape {totals.shape}")
         generator = check_random_state(random_state)
-        p = self.sample(random_state=generator)
-        return np.asarray(generator.multinomial(totals, p / p.sum(axis=1, keepdims=True)))
+        atoms = self._draw_atoms(generator)
+        each = np.broadcast_to(totals, len(self))
+        counts = np.empty((len(self), self.n_classes), dtype=np.int64)
+        rows = max(CACHE_BYTES // (8 * self.n_classes), 1)  # of float64
+        for start in range(0, len(self), rows):
+            block = slice(start, start + rows)
+            p = self.points_at(atoms[block])
+            counts[block] = generator.multinomial(each[block], p / p.sum(axis=1, keepdims=True))
+        return counts
 
     def log_likelihood(self, counts: Any) -> Array:
         """Return the log-probability of each item's own count vector under its own mixture.
