@@ -52,7 +52,7 @@ demo: $(VENV)/core
 	$(BIN)/hocal demo --force
 
 # One thread per worker: the workers fill the cores, and threads of linear algebra that wait for each other spin.
-test oldest: export OMP_NUM_THREADS := 1
+test simulations oldest: export OMP_NUM_THREADS := 1
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(COVERAGE)
 
