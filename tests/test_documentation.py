@@ -29,12 +29,18 @@ PLAIN_FILES = sorted(
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 ON_SPARK = ROOT / "examples" / "spark_tables.py"
 PICTURES = ROOT / "examples" / "pictures.py"
-LONG = {"digits_distillation", "llm_answers", "torch_head", "two_worlds"}
-IN_PROCESS = [
-    pytest.param(path, marks=pytest.mark.slow if path.stem in LONG else (), id=path.name)
-    for path in EXAMPLES
-    if path not in (ON_SPARK, PICTURES)
-]
+LONG = {
+    "cifar10h.py",
+    "digits_distillation.py",
+    "docs/guides/ensemble.md",
+    "docs/guides/next-labels.md",
+    "docs/guides/scikit-learn.md",
+    "judges.py",
+    "llm_answers.py",
+    "scikit_learn_pipeline.py",
+    "torch_head.py",
+    "two_worlds.py",
+}
 
 # Commands that install or run what other tests run; any other command in a document is run here.
 RUN_ELSEWHERE = (
@@ -57,6 +63,11 @@ class Block(NamedTuple):
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def case(path: Path, name: str) -> Any:
+    """Return a document or an example to run, among the slow tests where it takes long."""
+    return pytest.param(path, marks=pytest.mark.slow if name in LONG else (), id=name)
 
 
 def blocks(document: Path) -> Iterator[Block]:
@@ -115,7 +126,7 @@ def run_script(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runpy.run_path(str(example), run_name="__main__")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("document", [case(path, name_of(path)) for path in DOCUMENTS])
 def test_examples_of_a_document_run_in_order(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +149,9 @@ def test_examples_of_a_document_run_in_order(
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("example", IN_PROCESS)
+@pytest.mark.parametrize(
+    "example", [case(path, path.name) for path in EXAMPLES if path not in (ON_SPARK, PICTURES)]
+)
 def test_example_runs(
     example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +178,7 @@ def test_example_on_spark_runs(
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_pictures_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

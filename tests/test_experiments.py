@@ -229,6 +229,7 @@ def test_refusing_costs_what_is_stored(load: Load) -> None:
 
 
 @DATA
+@pytest.mark.slow
 def test_images_of_other_kinds_are_told_as_stored(load: Load) -> None:
     unfamiliar = load("unfamiliar")
 
@@ -298,6 +299,7 @@ def test_a_thousand_images_decide_as_many_pairs_of_networks_as_stored(load: Load
 
 
 @DATA
+@pytest.mark.slow
 def test_a_better_network_gains_as_stored(load: Load) -> None:
     script, kept = load("epistemic_gain"), stored("epistemic_gain")
     names = (kept["strongest"][0], kept["weak"])

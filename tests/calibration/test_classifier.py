@@ -62,9 +62,7 @@ def frozen(labels: NDArray[Any] = Y) -> FrozenEstimator:
     return FrozenEstimator(LogisticRegression().fit(X, labels))
 
 
-def expected_failures(estimator: Any) -> dict[str, str]:
-    if estimator.calibrator is None:
-        return {}
+def expected_failures(_: Any) -> dict[str, str]:
     return {
         "check_classifiers_one_label_sample_weights": (
             "sample weights train the estimator and do not weigh the calibration, where items are "
@@ -74,13 +72,15 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [
-        classifier(LogisticRegression(), cv=2),
-        HigherOrderCalibratedClassifier(LogisticRegression(), cv=2),
-    ],
-    expected_failed_checks=expected_failures,
+    [classifier(LogisticRegression(), cv=2)], expected_failed_checks=expected_failures
 )
 def test_scikit_learn_common_check_passes(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([HigherOrderCalibratedClassifier(LogisticRegression(), cv=2)])
+def test_scikit_learn_common_check_passes_by_default(estimator: Any, check: Any) -> None:
     check(estimator)
 
 

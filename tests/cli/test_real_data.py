@@ -50,6 +50,7 @@ def cifar10h(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_cifar10h_gives_the_numbers_of_python(run: Run, cifar10h: Path, tmp_path: Path) -> None:
     """One study from end to end: every step is exact, so any difference shows."""
     model, softmax = str(tmp_path / "model.hocal"), str(cifar10h / "softmax.parquet")
