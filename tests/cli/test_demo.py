@@ -1,6 +1,8 @@
 """`hocal demo` prints its tables and writes its page."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,8 +10,12 @@ from command_line import Run
 from hocal.cli.demonstration import Demonstration
 
 
-def test_demo_prints_its_tables_and_writes_a_page(run: Run, tmp_path: Path) -> None:
-    outcome = run("demo", "--items", "200", "--output", str(tmp_path / "page.html"))
+def test_demo_prints_its_tables_and_writes_a_page(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Demonstration
+) -> None:
+    monkeypatch.setattr("hocal.cli.demonstration.demonstrate", lambda **_: shown)
+
+    outcome = run("demo", "--output", str(tmp_path / "page.html"))
 
     assert outcome.code == 0
     for words in ("the paper's method", "hocal", "the truth", "95% interval"):
@@ -26,6 +32,23 @@ def test_demo_as_json_holds_the_numbers(
 
     assert result["estimates"] == [estimate._asdict() for estimate in shown.estimates]
     assert set(result["truth"]) == {"predictive", "aleatoric", "epistemic"}
+
+
+def test_demo_shows_as_many_digits_of_the_seed_as_asked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Demonstration
+) -> None:
+    asked = []
+
+    def record(*, n_items: int, random_state: int, progress: Callable[[str], Any]) -> Demonstration:
+        asked.append((n_items, random_state))
+        progress("drawing digits")
+        return shown
+
+    monkeypatch.setattr("hocal.cli.demonstration.demonstrate", record)
+
+    run("demo", "--items", "200", "--random-state", "3", "--output", str(tmp_path / "page.html"))
+
+    assert asked == [(200, 3)]
 
 
 def test_demo_does_not_replace_a_page_unasked(run: Run, tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ import pytest
 
 from hocal.cli.demonstration import Demonstration, demonstrate
 
+# Where the shared demonstration has filled caches, others take half the time.
+pytestmark = pytest.mark.xdist_group("shown")
+
 
 def test_hocal_is_closer_to_the_truth_than_the_papers_method_at_every_number_of_labels(
     shown: Demonstration,

@@ -222,7 +222,7 @@ def test_no_one_agrees_with_people_more_often_than_the_bound_says() -> None:
     """Whatever the label distribution, max p is at most the bound of how often two people agree."""
     for alpha in (0.1, 0.5, 2.0):
         for n_classes in (2, 3, 10):
-            truth = np.random.default_rng(0).dirichlet(np.full(n_classes, alpha), 2000)
+            truth = np.random.default_rng(0).dirichlet(np.full(n_classes, alpha), 500)
             counts = np.random.default_rng(1).multinomial(5, truth)
 
             found = hocal.headroom(0.9 * truth + 0.1 / n_classes, counts, loss="brier")
