@@ -254,6 +254,8 @@ ROOMS: dict[str, list[str]] = {
         "item_values",
         "cell_facts",
         "study",
+        "contrast",
+        "contrast_words",
         "items",
         "parts",
         "planning",

@@ -23,6 +23,19 @@ def test_demo_prints_its_tables_and_writes_a_page(
     assert "Digits that are hard to read" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_demo_draws_the_two_digits_that_tell_the_difference(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Demonstration
+) -> None:
+    monkeypatch.setattr("hocal.cli.demonstration.demonstrate", lambda **_: shown)
+    page = tmp_path / "page.html"
+    outcome = run("demo", "--output", str(page))
+
+    for digit in shown.digits:
+        assert f"{digit.title}: item {digit.item} of the report" in outcome.out
+        assert f"<h4>{digit.title}</h4>" in page.read_text(encoding="utf-8")
+    assert outcome.out.count("██") + outcome.out.count("##") > 8
+
+
 def test_demo_as_json_holds_the_numbers(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Demonstration
 ) -> None:
@@ -31,6 +44,7 @@ def test_demo_as_json_holds_the_numbers(
     result = run("demo", "--json", "--output", str(tmp_path / "page.html")).json
 
     assert result["estimates"] == [estimate._asdict() for estimate in shown.estimates]
+    assert [digit["item"] for digit in result["digits"]] == [digit.item for digit in shown.digits]
     assert set(result["truth"]) == {"predictive", "aleatoric", "epistemic"}
 
 

@@ -33,6 +33,16 @@ def test_the_report_shows_digits(shown: Demonstration) -> None:
     assert shown.report.html().count("data:image/png") > 20
 
 
+def test_the_shown_digits_are_clear_and_torn_in_truth(shown: Demonstration) -> None:
+    """The first is clear to the teacher, who stands for people; the second is not."""
+    clear, torn = shown.digits
+
+    assert clear.title == "People agree, the model does not"
+    assert torn.title == "The model is sure, people are not"
+    assert clear.truth < torn.truth / 2
+    assert torn.truth > shown.truth.aleatoric.mean()
+
+
 def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
     told: list[str] = []
     first, second = (

@@ -260,13 +260,14 @@ def test_attacks_in_every_field_of_a_summary_stay_text(summary: Summary) -> None
 
     tags = [tag for tag, _ in page.found]
     assert tags.count("script") == 2
-    assert tags.count("img") == sum(len(gallery["cards"]) for gallery in summary["galleries"])
+    n_cards = sum(len(gallery["cards"]) for gallery in summary["galleries"])
+    assert tags.count("img") == n_cards + len(summary["contrast"])
     assert not [
         name for _, attributes in page.found for name in attributes if name.startswith("on")
     ]
 
 
-KEPT = ("format", "source", "standing")  # chosen from by the page, not shown
+KEPT = ("agree", "format", "source", "standing")  # chosen from by the page, not shown
 
 
 def test_a_folder_that_is_absent_is_named_as_the_user_wrote_it(

@@ -12,7 +12,8 @@ from hocal.cli.messages import working
 from hocal.cli.outputs import print_json, report_file
 
 if TYPE_CHECKING:
-    from hocal.cli.demonstration import Demonstration
+    from hocal._base.typing import Array
+    from hocal.cli.demonstration import Demonstration, ShownDigit
 
 __all__ = ["demo"]
 
@@ -30,6 +31,8 @@ CERTIFICATE = (
     "labels per item prove about the aleatoric uncertainty of the largest cells, "
     "whatever the data look like:"
 )
+# from paper to ink; the second where a terminal has few characters
+SHADES = (" ░▒▓█", " .:*#")
 
 
 def demo(
@@ -66,7 +69,14 @@ def _as_dict(shown: Demonstration) -> dict[str, Any]:
         "truth": means,
         "estimates": [estimate._asdict() for estimate in shown.estimates],
         "cells": [cell._asdict() for cell in shown.cells],
+        "digits": [_without_pixels(digit) for digit in shown.digits],
     }
+
+
+def _without_pixels(digit: ShownDigit) -> dict[str, Any]:
+    fields = digit._asdict()
+    del fields["darkness"]
+    return fields
 
 
 def _print(shown: Demonstration, output: Path) -> None:
@@ -77,6 +87,9 @@ def _print(shown: Demonstration, output: Path) -> None:
     console.print(_estimates_table(shown))
     console.print(f"\n{EXPLANATION}\n\nWhat {shown.estimates[-1].k} {CERTIFICATE}\n")
     console.print(_cells_table(shown))
+    for digit in shown.digits:
+        console.print(f"\n[bold]{digit.title}:[/] item {digit.item} of the report", highlight=False)
+        console.print(_picture(digit, console.encoding))
     console.print(
         f"\nThe report with the digits themselves: {output}", highlight=False, soft_wrap=True
     )
@@ -113,3 +126,19 @@ def _cells_table(shown: Demonstration) -> Any:
         )
         table.add_row(cell.name, *numbers)
     return table
+
+
+def _picture(digit: ShownDigit, encoding: str) -> Any:
+    """Return a digit in shades, with what is said about it at its side."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    shades = SHADES[0] if encoding.lower().startswith("utf") else SHADES[1]
+    grid.add_row(_shade(digit.darkness, shades), f"{digit.text} {digit.advice}")
+    return grid
+
+
+def _shade(darkness: Array, shades: str) -> str:
+    """Return a picture in characters; a pixel is two wide, about as much as it is high."""
+    steps = (darkness * (len(shades) - 1)).round().astype(int)
+    return "\n".join("".join(2 * shades[step] for step in row) for row in steps)

@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
+from scipy import special
 
 from hocal._base.errors import InputError
-from hocal._base.typing import IntArray
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_integer
 from hocal.calibration.against_truth import aleatoric_error
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.datasets import World, make_ambiguous_digits
 from hocal.report import Report, Summary, summarise
+from hocal.report.contrast_words import tell_contrast
 from hocal.uncertainty.decomposition import Decomposition, decompose
 
-__all__ = ["CertifiedCell", "Demonstration", "Estimate", "demonstrate"]
+__all__ = ["CertifiedCell", "Demonstration", "Estimate", "ShownDigit", "demonstrate"]
 
 METHOD_NAMES: dict[Literal["empirical", "items"], str] = {
     "empirical": "the paper's method",
@@ -47,12 +49,24 @@ class CertifiedCell(NamedTuple):
     truth: float  #: mean entropy of the teacher's answers to the cell's items
 
 
+class ShownDigit(NamedTuple):
+    """A digit on which people agree and the model does not, or the other way round."""
+
+    item: str  #: its name in the report
+    title: str  #: who agrees and who does not
+    text: str  #: what both say
+    advice: str  #: what to do about such items
+    darkness: Array  #: of its pixels (8, 8), from 0, paper, to 1, ink
+    truth: float  #: entropy of the teacher's answers, nats
+
+
 class Demonstration(NamedTuple):
     """Results of `demonstrate`."""
 
     estimates: list[Estimate]  #: for every number of labels, both methods
     truth: Decomposition  #: of all items, from the teacher's label distributions
     cells: list[CertifiedCell]  #: the largest, at the largest number of labels
+    digits: list[ShownDigit]  #: at most two, of the report
     report: Report  #: at the largest number of labels
 
 
@@ -108,7 +122,13 @@ def demonstrate(
     progress("certifying, and writing the report")
     report = _report(world, calibrator, counts, seed)
     truth = decompose(world.mixtures)
-    return Demonstration(estimates, truth, _certified_cells(world, truth, report), report)
+    return Demonstration(
+        estimates=estimates,
+        truth=truth,
+        cells=_certified_cells(world, truth, report),
+        digits=_digits(world, report),
+        report=report,
+    )
 
 
 def _estimate(world: World, calibrator: SnapshotCalibrator, k: int, method: str) -> Estimate:
@@ -135,6 +155,19 @@ def _certified_cells(world: World, truth: Decomposition, report: Report) -> list
         for row in largest
         if (interval := row["aleatoric_interval"]) is not None
     ]
+
+
+def _digits(world: World, report: Report) -> list[ShownDigit]:
+    """Return the digits of the report that tell the two kinds of doubt apart."""
+    first = len(world) // 2  # of the report, which is about the test half
+    digits = []
+    for contrast in cast("Summary", report.summary)["contrast"]:
+        item = contrast["card"]["item"]
+        place = first + item["row"]
+        truth = float(special.entr(world.label_distributions[place]).sum())
+        darkness = world.features[place].reshape(8, 8)
+        digits.append(ShownDigit(item["item"], *tell_contrast(contrast), darkness, truth))
+    return digits
 
 
 def _report(

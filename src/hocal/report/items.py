@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hocal._base.typing import Array, Index, IntArray
-from hocal.report.schema import Card, Gallery, Image, ItemParts, ItemRow, Standing, Text
+from hocal.report.contrast import pick_contrast
+from hocal.report.schema import Card, Contrast, Gallery, Image, ItemParts, ItemRow, Standing, Text
 from hocal.report.study import Study, number
 from hocal.uncertainty.decomposition import Decomposition
 
-__all__ = ["describe_galleries", "describe_items"]
+__all__ = ["describe_contrast", "describe_galleries", "describe_items"]
 
 SHOWN_CLASSES = 3  # of an item's labels; more do not fit in a row
 
@@ -44,6 +45,21 @@ def describe_galleries(
         n_items = int(study.values.listed(standing).sum())
         galleries.append({"standing": standing, "n_items": n_items, "cards": cards})
     return galleries
+
+
+def describe_contrast(
+    study: Study,
+    names: Any,
+    image: Callable[[int], Image | None],
+    text: Callable[[int], Text | None],
+) -> list[Contrast]:
+    """Return an item on which people agree and the model does not, and one the other way round."""
+    picked = pick_contrast(study)
+    rows = _rows(study, np.array(list(picked.values()), dtype=np.intp), names)
+    cards: list[Card] = [
+        {"item": row, "image": image(row["row"]), "text": text(row["row"])} for row in rows
+    ]
+    return [{"agree": who, "card": card} for who, card in zip(picked, cards, strict=True)]
 
 
 def _pick(study: Study, standing: Standing, n_wanted: int) -> Index:

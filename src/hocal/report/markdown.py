@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from hocal.report import headroom_words, words
+from hocal.report.contrast_words import tell_contrast
 from hocal.report.schema import (
     CellRow,
     Limited,
@@ -37,6 +38,7 @@ def render_markdown(summary: Summary) -> str:
         "### Classes that people confuse",
         as_plain(words.about_confusions(summary["confusions"])),
     ]
+    blocks += _contrast(summary)
     if summary["planning"] is not None:
         blocks += ["## What more labels would bring", *_planning(summary["planning"])]
     return "\n\n".join(blocks) + "\n"
@@ -84,6 +86,17 @@ def _findings(summary: Summary) -> list[str]:
         f"{MARKS[finding.tone]} **{as_plain(finding.title)}.** {as_plain(finding.text)}"
         for finding in words.about_trust(summary)
     ]
+
+
+def _contrast(summary: Summary) -> list[str]:
+    """Return what is said about the items that tell the two kinds of doubt apart."""
+    blocks = []
+    for contrast in summary["contrast"]:
+        told = tell_contrast(contrast)
+        name = as_plain(contrast["card"]["item"]["item"])
+        text = as_plain(f"{told.text} {told.advice}")
+        blocks += [f"### {told.title}", f"{name}. {text}"]
+    return blocks
 
 
 def _cells(summary: Summary, standing: Standing) -> list[str]:

@@ -9,12 +9,19 @@ from typing import Any, cast
 
 from hocal.report import headroom_words, words
 from hocal.report.charts import draw_disagreement, draw_gains, draw_map, draw_spread
+from hocal.report.contrast_words import tell_contrast
 from hocal.report.schema import Summary
 
 __all__ = ["SMALLEST_SCALE", "render_page", "render_template"]
 
 SMALLEST_SCALE = 1e-6  # nats: what fills a bar where everything is 0
-_TEMPLATES = ("frame.html.j2", "page.html.j2", "labels.html.j2", "macros.html.j2")
+_TEMPLATES = (
+    "frame.html.j2",
+    "page.html.j2",
+    "contrast.html.j2",
+    "labels.html.j2",
+    "macros.html.j2",
+)
 
 
 def render_page(summary: Summary) -> str:
@@ -26,6 +33,7 @@ def render_page(summary: Summary) -> str:
         words=words,
         gaining=headroom_words,
         gains=draw_gains(summary["headroom"]["gains"]),
+        contrasts=[(tell_contrast(told), told["card"]) for told in summary["contrast"]],
         map=draw_map(summary["parts"]["map"]),
         spread=draw_spread(summary["parts"]),
         disagreement=draw_disagreement(summary["cells"]),
@@ -87,7 +95,8 @@ def _without_pictures(summary: Summary) -> Summary:
         gallery | {"cards": [card | {"image": None} for card in gallery["cards"]]}
         for gallery in summary["galleries"]
     ]
-    return cast("Summary", {**summary, "galleries": galleries})
+    contrast = [told | {"card": told["card"] | {"image": None}} for told in summary["contrast"]]
+    return cast("Summary", {**summary, "galleries": galleries, "contrast": contrast})
 
 
 def _largest_part(summary: Summary) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 __all__ = [
+    "Agreeing",
     "BudgetRow",
     "Calibration",
     "Card",
@@ -13,6 +14,7 @@ __all__ = [
     "Check",
     "CheckFinding",
     "Confusion",
+    "Contrast",
     "Data",
     "Distribution",
     "Gains",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 Standing = Literal["aleatoric", "epistemic"]
+Agreeing = Literal["people", "model"]
 Interval = list[float]
 Step = tuple[float, float]  #: a value, and the share of items that have at least as much
 
@@ -265,6 +268,13 @@ class Gallery(TypedDict):
     cards: list[Card]
 
 
+class Contrast(TypedDict):
+    """An item on which people agree and the model does not, or the other way round."""
+
+    agree: Agreeing  #: "people", or "model" where it is sure and people are not
+    card: Card
+
+
 class WidthRow(TypedDict):
     """How closely a cell would be certified with more labels, in nats."""
 
@@ -364,4 +374,5 @@ class Summary(TypedDict):
     confusions: list[Confusion]
     items: list[ItemRow]
     galleries: list[Gallery]
+    contrast: list[Contrast]  #: at most one of each kind; none without held-out labels
     planning: Planning | None

@@ -12,7 +12,7 @@ from hocal._base.validation import check_integer, check_random_state
 from hocal.report.cells import describe_cells, describe_confusions
 from hocal.report.classes import describe_classes
 from hocal.report.headroom import describe_headroom, measure_gains
-from hocal.report.items import describe_galleries, describe_items
+from hocal.report.items import describe_contrast, describe_galleries, describe_items
 from hocal.report.media import Images, Texts, check_rows
 from hocal.report.parts import describe_parts
 from hocal.report.planning import describe_planning
@@ -138,6 +138,7 @@ def summarise(
         "confusions": describe_confusions(study),
         "items": describe_items(study, names, listed),
         "galleries": describe_galleries(study, names, shown, pictures, excerpts),
+        "contrast": describe_contrast(study, names, pictures, excerpts),
         "planning": describe_planning(study, generator) if planning else None,
     }
 
