@@ -490,7 +490,7 @@ def test_what_cannot_be_tested_is_nan_and_never_one(rows: list[str]) -> None:
     [
         (["a", "b"], "One annotator gave all labels"),
         (["a.", ".b"], "No item has labels of two annotators"),
-        (["ab", "b."], "1 of 2 items have a label of one annotator only"),
+        (["ab", "b."], "1 of 2 items has a label of one annotator only"),
     ],
 )
 def test_too_few_labels_are_said_in_words(rows: list[str], message: str) -> None:

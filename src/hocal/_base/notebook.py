@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from hocal._base.plurals import counted
+
 __all__ = ["FittedInNotebooks", "bar", "fitted_table", "table", "wrap_text"]
 
 # columns of the narrowest terminals in use
@@ -93,9 +95,10 @@ def fitted_table(statistics: Any, parts: Mapping[str, Any], *, n_borrowed: int) 
     """Return a table of a fitted calibrator: its statistics, and the mean of each uncertainty."""
     n_items = statistics.n_items
     means = {name: float(part @ n_items / n_items.sum()) for name, part in parts.items()}
-    cells = f"{n_borrowed} of {len(n_items)} cells"
+    cells = f"{n_borrowed} of {counted(len(n_items), 'cell')}"
+    labels = counted(statistics.n_labels.sum(), "label")
     return table(
-        f"Calibrated on {statistics.n_labels.sum():,} labels of {n_items.sum():,} items",
+        f"Calibrated on {labels} of {counted(n_items.sum(), 'item')}",
         ["mean over calibration items, nats"],
         [(name, f"{mean:.4g}") for name, mean in means.items()],
         before=bar(means["aleatoric"], means["epistemic"]),

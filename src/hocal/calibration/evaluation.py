@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.notebook import table, wrap_text
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -98,9 +99,8 @@ class CalibrationError:
             ("worst cell", f"{self.max:.3g}", f"{self.noise_floor_max:.3g}", ""),
         ]
         n_filled = int((self.n_items > 0).sum())
-        caption = (
-            f"Calibration error with k={self.k} in {n_filled} cells; 0 is perfect, 2 the worst"
-        )
+        cells = counted(n_filled, "cell")
+        caption = f"Calibration error with k={self.k} in {cells}; 0 is perfect, 2 the worst"
         return table(caption, ["distance", "by chance", "p-value"], rows)
 
     @property

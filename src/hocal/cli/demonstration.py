@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_integer
 from hocal.calibration.against_truth import aleatoric_error
@@ -114,7 +115,7 @@ def demonstrate(
     for k in sizes:
         counts = world.draw(k, random_state=seed + k)
         for method, words in METHOD_NAMES.items():
-            progress(f"{k} labels per item, {words}")
+            progress(f"{counted(k, 'label')} per item, {words}")
             calibrator = SnapshotCalibrator(method=method).fit(
                 world.predictions[:half], counts[:half]
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
 from hocal.cli.items import MatchedItems, label_options, read_items
@@ -33,7 +34,10 @@ MEANS = {  # what the table calls the predictions whose means it scores
     "raw": "the model as it is",
     "temperature": "temperature scaling",
 }
-_MARKS = "[-]: the labels prove nothing. !: the estimate lies outside its interval."
+_MARKS = (
+    "[-]: the labels prove nothing. !: the estimate lies outside its interval.\n"
+    "error up to: predicted and true snapshots of k labels are no further apart, from 0 to 2."
+)
 
 
 class Scored(NamedTuple):
@@ -43,7 +47,7 @@ class Scored(NamedTuple):
     n_items: int
 
     def __str__(self) -> str:
-        items = f"{self.n_items} item{'s' * (self.n_items != 1)}"
+        items = counted(self.n_items, "item")
         estimate, lower, upper = (f"{value:.4f}" for value in self.interval)
         return f"{estimate} [{lower}, {upper}] on {items}"
 
@@ -334,7 +338,7 @@ def _certificate_table(certificate: Certificate, entropy: str, names: Sequence[s
     """Return a text table of the cells with items, and what it says about them."""
     columns = certificate.as_dict(entropy)
     heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
-    head = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'epsilon':>13}  predictions"
+    head = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'error up to':>13}  predictions"
     filled = [cell for cell, n_items in enumerate(certificate.n_items) if n_items]
     rows = [_certificate_row(columns, cell, names[cell]) for cell in filled]
     scope = "for all cells at once" if certificate.simultaneous else "for each cell on its own"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.check import write_annotators
 from hocal.cli.engines import open_engine
@@ -88,8 +89,8 @@ def labels(
 
     _check_options(output, as_json=as_json, as_markdown=as_markdown)
     columns = split_list(label, "--label") or []
-    counted = split_list(count_columns, "--count-columns") or []
-    named = bool(columns or counted)
+    of_counts = split_list(count_columns, "--count-columns") or []
+    named = bool(columns or of_counts)
     export = export_options(labels, tool=tool, question=question, several=several, named=named)
     with (
         report_file(output, force=force) as write,
@@ -104,7 +105,7 @@ def labels(
                 item=item,
                 label=columns,
                 annotator=annotator,
-                count_columns=counted,
+                count_columns=of_counts,
                 gold=gold,
                 names=split_list(names, "--names"),
             )
@@ -135,7 +136,7 @@ def labels(
         typer.echo(made.markdown(), nl=False)
     else:
         typer.echo(study.agreement.table())
-        typer.echo(f"{len(study.items)} items in {output}")
+        typer.echo(f"{counted(len(study.items), 'item')} in {output}")
 
 
 def _check_options(output: Path | None, *, as_json: bool, as_markdown: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hocal._base.plurals import counted
 from hocal.cli.items import LabelOptions
 from hocal.cli.predictions import Probabilities
 from hocal.cli.tables import count_rows
@@ -48,7 +49,7 @@ def count_left_out(
 def say_left_out(found: Mapping[str, int]) -> str:
     """Say in one line what was left out, and why."""
     nouns = {name: "item" if name == "unlabelled" else "label" for name in found}
-    amounts = {name: f"{n} {nouns[name]}{'s' * (n != 1)}" for name, n in found.items() if n}
+    amounts = {name: counted(n, nouns[name]) for name, n in found.items() if n}
     parts = [WORDS[name].format(amount) for name, amount in amounts.items()]
     return ", ".join(parts) or "nothing"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
 from hocal.cli.items import LabelOptions, count_items, label_options
@@ -208,7 +209,8 @@ def _show(result: Mapping[str, Any]) -> None:
         )
         for row in result["splits"]
     }
-    print_table(f"{result['budget']}{added} labels{' (* best)' * decided}", rows)
+    title = counted(result["budget"], "more label" if added else "label")
+    print_table(f"{title}{' (* best)' * decided}", rows)
     if not decided:
         even = ", ".join(_split_name(row, added) for row in result["contenders"])
         typer.echo(
@@ -222,7 +224,8 @@ def _split_name(row: Mapping[str, Any], added: str) -> str:
 
 
 def _split_items(row: Mapping[str, Any]) -> str:
-    return f"{row['n_items']} {'of the same ' * (row['items'] == 'same')}items"
+    which = "of the same " * (row["items"] == "same")
+    return counted(row["n_items"], f"{which}item")
 
 
 def _note_vacuous(result: Mapping[str, Any], n_classes: Any) -> None:

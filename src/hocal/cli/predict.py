@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
 from hocal.cli.files import table_kind
@@ -87,7 +88,7 @@ def predict(
     if as_json:
         print_json({"output": output, "n_items": n_rows, "familiarity": _as_dict(unlike)})
     else:
-        typer.echo(f"{n_rows} items in {output}")
+        typer.echo(f"{counted(n_rows, 'item')} in {output}")
 
 
 class Looks:

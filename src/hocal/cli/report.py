@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
@@ -143,7 +144,7 @@ def report(
     elif as_markdown:
         typer.echo(made.markdown(), nl=False)
     else:
-        typer.echo(f"{len(shown.items)} items in {output}")
+        typer.echo(f"{counted(len(shown.items), 'item')} in {output}")
 
 
 def _check_options(

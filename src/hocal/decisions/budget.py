@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_choice,
@@ -99,7 +100,7 @@ class BudgetPlan:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        lines = [f"BudgetPlan({self.budget} labels, {self.method})"]
+        lines = [f"BudgetPlan({counted(self.budget, 'label')}, {self.method})"]
         winner = self.best if len(self.contenders) == 1 else None
         lines.append(f"{'k':>4}{'items':>10}{'error':>10}{'std.error':>11}{'width':>10}")
         for row in self.rows:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
+from hocal._base.plurals import counted
 from hocal._base.validation import check_choice, check_flag, check_fraction
 from hocal.decisions.gains import ModelLosses
 from hocal.decisions.losses import (
@@ -84,7 +85,7 @@ class Comparison:
         return "first" if self.difference.lower > 0 else None
 
     def __repr__(self) -> str:
-        return f"Comparison({self.n_items} items, {self.confidence:g}: {self})"
+        return f"Comparison({counted(self.n_items, 'item')}, {self.confidence:g}: {self})"
 
     def __str__(self) -> str:
         """Return which model is better, by how much, and how much of the gap that closes."""

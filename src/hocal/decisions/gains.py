@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.interval import Interval
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_cells, check_choice, check_fraction
 from hocal.decisions.irreducible import (
@@ -101,7 +102,7 @@ class Headroom:
     assumptions: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"Headroom({self.n_items} items, {self.confidence:g}: {self})"
+        return f"Headroom({counted(self.n_items, 'item')}, {self.confidence:g}: {self})"
 
     def __str__(self) -> str:
         """Return the three numbers, and how often people agree with the model, in sentences."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.notebook import table
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_fraction, check_kind, check_names, check_number
 from hocal.calibration.calibrator import SnapshotCalibrator
@@ -260,7 +261,7 @@ class Monitor:
 
     def __repr__(self) -> str:
         said = f"alarm at item {self.alarmed_at}" if self.alarm else "no alarm"
-        return f"Monitor({self.n_items} items, evidence {self.evidence:.3g}, {said})"
+        return f"Monitor({counted(self.n_items, 'item')}, evidence {self.evidence:.3g}, {said})"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice, check_counts, check_integer, check_whole
 from hocal.decisions.label_gains import OBJECTIVES, LabelGains, exact_labels, expected_gains
@@ -78,14 +79,15 @@ class NextLabels:
     uniform_gain: float
 
     def __repr__(self) -> str:
-        return f"NextLabels({len(self.labels)} items: {self})"
+        return f"NextLabels({counted(len(self.labels), 'item')}: {self})"
 
     def __str__(self) -> str:
         """Return what to buy and what it should bring, in words."""
         now = float(self.uncertainty.mean())
         bought = int(self.labels.sum())
+        bill = f"{counted(bought, 'label')} for {counted(len(self.order), 'item')}"
         return (
-            f"{bought} labels for {len(self.order)} items should take {_WORDS[self.objective]} "
+            f"{bill} should take {_WORDS[self.objective]} "
             f"from {now:.4g} to {now - self.expected_gain:.4g}, "
             f"spread evenly to {now - self.uniform_gain:.4g}."
         )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_flag, check_fraction, check_number, check_simplex
 from hocal.annotations.independence.votes import Votes, read_votes
@@ -100,7 +101,7 @@ class StandIn:
         return tuple(name for name, duel in duels if duel.advantage.upper < -self.tolerance)
 
     def __repr__(self) -> str:
-        return f"StandIn({self.n_items} items, {self.confidence:g}: {self})"
+        return f"StandIn({counted(self.n_items, 'item')}, {self.confidence:g}: {self})"
 
     def __str__(self) -> str:
         """Return how often people agree with the judge and with each other, and what follows."""
@@ -113,7 +114,8 @@ class StandIn:
         return (
             f"A person agrees with the judge in {_limits(self.judge)} of cases and with another "
             f"person in {_limits(self.people)}: a difference of {_limits(self.advantage)}. "
-            f"{answers[self.acceptable]}{asked}. Of {len(self.per_person)} people it may replace "
+            f"{answers[self.acceptable]}{asked}. Of "
+            f"{counted(len(self.per_person), 'person', 'people')} it may replace "
             f"{len(self.replaceable)} and may not replace {len(self.irreplaceable)}."
         )
 

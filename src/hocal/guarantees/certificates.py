@@ -13,6 +13,7 @@ from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
 from hocal._base.notebook import table, wrap_text
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal._base.validation import (
     check_choice,
@@ -171,8 +172,8 @@ class Certificate:
         width = f"{np.mean((upper - lower)[has_items]):.3g} nats" if has_items.any() else "none"
         return wrap_text(
             f"Certificate({self.confidence:g} for {self._scope}, "
-            f"{int(has_items.sum())} of {len(self)} cells, "
-            f"{self.n_items.sum()} items, mean width of aleatoric {width})"
+            f"{int(has_items.sum())} of {counted(len(self), 'cell')}, "
+            f"{counted(self.n_items.sum(), 'item')}, mean width of aleatoric {width})"
         )
 
     def _repr_html_(self) -> str:
@@ -185,7 +186,7 @@ class Certificate:
         ]
         caption = (
             f"Certificate with confidence {self.confidence:g} for {self._scope}: "
-            f"{len(rows)} of {int((self.n_items > 0).sum())} cells, in nats"
+            f"{len(rows)} of {counted((self.n_items > 0).sum(), 'cell')}, in nats"
         )
         return table(caption, ["items", "k", *QUANTITIES], rows, note=" ".join(self.assumptions))
 

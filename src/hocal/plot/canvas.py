@@ -28,7 +28,6 @@ __all__ = [
     "Style",
     "axis_label",
     "blue",
-    "count",
     "ink",
     "marker_areas",
     "require_matplotlib",
@@ -202,8 +201,3 @@ def weight_areas(weights: Array, area: float) -> Array:
     effective number, 1 / sum of squares.
     """
     return np.asarray(area * weights / np.sqrt((weights**2).sum()))
-
-
-def count(number: Any, noun: str) -> str:
-    """Return a number with its noun, "1 cell" or "1,200 cells"."""
-    return f"{int(number):,} {noun}{'s' * (int(number) != 1)}"

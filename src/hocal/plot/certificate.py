@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal._base.validation import check_choice
 from hocal.guarantees.certificates import Certificate
-from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink
+from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink
 from hocal.uncertainty.entropy import get_entropy
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class CertificateDisplay(Display):
             ax.set_xlabel("cell")
         else:
             ax.set_xticks([], [])
-            ax.set_xlabel(f"{count(n_cells, 'cell')} in order of the estimate")
+            ax.set_xlabel(f"{counted(n_cells, 'cell')} in order of the estimate")
 
     def _add_lines(self, ax: Axes, chosen: Mask, name: str, **look: Any) -> None:
         if chosen.any():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_cells,
@@ -20,7 +21,7 @@ from hocal._base.validation import (
     check_simplex,
 )
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.plot.canvas import Display, axis_label, blue, count, ink
+from hocal.plot.canvas import Display, axis_label, blue, ink
 from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
 from hocal.plot.observed import chance_band, scale_noise
 from hocal.uncertainty.decomposition import decompose
@@ -283,7 +284,7 @@ class EntropyDistributionDisplay(Display):
         ax.axvline(self.observed_mean[place], color=blue(ax), lw=2, ls=":", label="observed mean")
         ax.set(xlabel=axis_label("entropy of an item's labels", self.entropy))
         ax.set_title(
-            f"cell {self.cells[place]}, {count(self.n_items[place], 'item')}", fontsize="medium"
+            f"cell {self.cells[place]}, {counted(self.n_items[place], 'item')}", fontsize="medium"
         )
 
 

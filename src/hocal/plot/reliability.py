@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_cells,
@@ -20,7 +21,7 @@ from hocal._base.validation import (
 )
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.partitions import CellLayout
-from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
+from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink, marker_areas
 from hocal.plot.inputs import check_some_mixtures, locate_items
 from hocal.plot.observed import Comparison, Quantity, chance_band, check_compared
 from hocal.plot.predicted import PredictedItems
@@ -264,7 +265,7 @@ class ReliabilityDisplay(Display):
         known = np.isfinite(self.predicted + self.observed)
         shown = known & (self.n_items >= check_integer(min_items, "min_items", minimum=1))
         if not shown.any():
-            largest = count(self.n_items[known].max(initial=0), "item")
+            largest = counted(self.n_items[known].max(initial=0), "item")
             told = (
                 f"of the cells whose labels show {_NAMES[self.quantity]}, the largest has {largest}"
             )
@@ -310,7 +311,7 @@ class ReliabilityDisplay(Display):
         left_out = int((self.n_items > 0).sum() - shown.sum())
         sizes = self.n_items[shown]
         note = f"area of a point: its items, {sizes.min():,} to {sizes.max():,}"
-        return note + f"\n{count(left_out, 'smaller cell')} not shown" * (left_out > 0)
+        return note + f"\n{counted(left_out, 'smaller cell')} not shown" * (left_out > 0)
 
     def _verticals(self, ax: Axes, shown: Mask, ends: Array, **style: Any) -> LineCollection:
         """Draw a vertical line at each cell's prediction."""
@@ -324,7 +325,7 @@ class ReliabilityDisplay(Display):
                 self.predicted[chosen],
                 self.observed[chosen],
                 s=marker_areas(self.n_items[chosen], largest, area=220, least=14),
-                label=f"{count(chosen.sum(), 'cell')} {where}",
+                label=f"{counted(chosen.sum(), 'cell')} {where}",
                 alpha=0.75,
                 lw=0,
                 zorder=3,

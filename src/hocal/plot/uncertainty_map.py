@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_cells, check_integer
-from hocal.plot.canvas import ORANGE, Display, axis_label, blue, count, ink, marker_areas
+from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink, marker_areas
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -226,7 +227,7 @@ class UncertaintyMapDisplay(Display):
         for size in () if single else _example_sizes(largest):
             area = float(marker_areas(np.array([size]), largest)[0])
             ax.scatter(
-                [], [], s=area, color=blue(ax), alpha=0.6, linewidths=0, label=count(size, "item")
+                [], [], s=area, color=blue(ax), alpha=0.6, linewidths=0, label=counted(size, "item")
             )
 
     def _draw_density(self, ax: Axes) -> None:

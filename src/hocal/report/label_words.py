@@ -38,11 +38,12 @@ def about_labels_data(summary: LabelSummary) -> str:
     who = "" if people is None else f" by {_people(people['n_annotators'])}"
     items = counted(data["n_items"], "item")
     labels = counted(data["n_labels"], "label")
-    return f"{items} in {whole(data['n_classes'])} classes, {labels}{who}, {each} for each item."
+    classes = counted(data["n_classes"], "class", "classes")
+    return f"{items} in {classes}, {labels}{who}, {each} for each item."
 
 
 def _people(number: int) -> str:
-    return "1 person" if number == 1 else f"{whole(number)} people"
+    return counted(number, "person", "people")
 
 
 def about_agreement(summary: LabelSummary) -> list[str]:
@@ -153,9 +154,9 @@ def _items_known(summary: LabelSummary) -> Finding:
         text = "From one label per item nobody can tell ambiguous items: all of it is a guess."
         return Finding("caution", "One label per item", text)
     text = (
-        f"{counted(data['n_open'], 'item')} with too few labels to call them clear, "
-        f"{whole(data['n_single'])} of them with fewer than two, are described mostly by what the "
-        "other items are like."
+        f"{counted(data['n_open'], 'item')} with too few labels to call clear, "
+        f"{whole(data['n_single'])} of which with fewer than two, "
+        f"{'is' if data['n_open'] == 1 else 'are'} described mostly by what the others are like."
     )
     if data["n_open"] == 0:
         text = "No item has too few labels to tell whether people agree about it."
@@ -190,7 +191,8 @@ def about_items(summary: LabelSummary) -> list[str]:
     verdicts = (
         f"People disagree about {counted(data['n_disputed'], 'item')}. About "
         f"{whole(data['n_agreed'])} three people or more agree without exception, and "
-        f"{whole(data['n_open'])} are open: all labels are the same, and they are fewer than three."
+        f"{whole(data['n_open'])} {'is' if data['n_open'] == 1 else 'are'} open: all labels are "
+        "the same, and they are fewer than three."
     )
     uncertain = (
         f"The mean aleatoric uncertainty is {fixed(spread['mean'])} {summary['unit']}; a tenth of "

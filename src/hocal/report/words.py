@@ -105,8 +105,9 @@ def about_data(summary: Summary) -> str:
     items = counted(data["n_items"], "item")
     labels = counted(data["calibration_labels"], "label")
     calibration_items = counted(data["calibration_items"], "calibration item")
+    classes = counted(data["n_classes"], "class", "classes")
     return (
-        f"{items} in {whole(data['n_classes'])} classes. The uncertainty was learned from "
+        f"{items} in {classes}. The uncertainty was learned from "
         f"{labels} of {calibration_items}, {each} each."
     )
 
@@ -180,7 +181,8 @@ def about_planning(planning: Planning) -> str:
         f"{fixed(best['error'])} ± {fixed(best['standard_error'])} nats."
     )
     if near:
-        text += f" {' or '.join(near)} labels each do as well within the noise of the simulation."
+        each = "label each does" if near == ["1"] else "labels each do"
+        text += f" {' or '.join(near)} {each} as well within the noise of the simulation."
     return text
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from hocal._base import notebook
 from hocal._base.errors import InputError, Setting
 from hocal._base.frames import to_frame
+from hocal._base.plurals import counted
 from hocal._base.typing import Index
 from hocal.annotations.counting import LabelCounts
 from hocal.annotations.exports.registry import find_tool
@@ -123,13 +124,13 @@ class Annotations:
         return notebook.table(f"{_title(self.tool)}, question {self.question!r}", ["number"], rows)
 
     def _lines(self) -> list[str]:
-        n_items = _number(_distinct(self.table["item"]), "item")
-        n_people = _number(_distinct(self.table["annotator"]), "person", "people")
-        judged = _number(len(self.table["item"]), "judgement")
+        n_items = counted(_distinct(self.table["item"]), "item")
+        n_people = counted(_distinct(self.table["annotator"]), "person", "people")
+        judged = counted(len(self.table["item"]), "judgement")
         source = f"({_title(self.tool)}, question {self.question!r})"
         lines = [f"{judged} of {n_items} by {n_people} {source}."]
         if self.gold["item"]:
-            lines.append(f"Apart: {_number(len(self.gold['item']), 'judgement')} of gold items.")
+            lines.append(f"Apart: {counted(len(self.gold['item']), 'judgement')} of gold items.")
         if self.left_out:
             lines.append(f"Left out: {say_left_out(self.left_out)}.")
         return lines
@@ -176,7 +177,3 @@ def _title(tool: str) -> str:
 
 def _distinct(values: list[Any]) -> int:
     return len(set(values))
-
-
-def _number(n: int, noun: str, nouns: str = "") -> str:
-    return f"{n:,} {noun if n == 1 else nouns or noun + 's'}"

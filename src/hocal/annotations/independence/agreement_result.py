@@ -9,6 +9,7 @@ import numpy as np
 
 from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
+from hocal._base.plurals import counted
 from hocal._base.typing import Array
 from hocal._base.validation import label_totals
 from hocal.annotations.independence import coefficients
@@ -74,7 +75,7 @@ class Agreement:
     def __repr__(self) -> str:
         return (
             f"Agreement(pairs {self.pairs.estimate:.2f}, kappa {self.kappa.estimate:.2f}, "
-            f"alpha {self.alpha.estimate:.2f}: {self.n_items} items)"
+            f"alpha {self.alpha.estimate:.2f}: {counted(self.n_items, 'item')})"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,7 +90,8 @@ class Agreement:
 
     def table(self) -> str:
         """Return a text for people: three measures with their limits."""
-        heads = f"agreement of {self.n_items} items, {self.n_labels} labels"
+        items = counted(self.n_items, "item")
+        heads = f"agreement of {items}, {counted(self.n_labels, 'label')}"
         limits = f"{self.confidence:.0%} limits"
         kind = "ordinal" if self.ordinal else "nominal"
         rows = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from hocal._base.frames import to_frame
+from hocal._base.plurals import counted
 from hocal.annotations.independence.agreement_result import Agreement
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
@@ -151,10 +152,15 @@ class AnnotationCheck:
     def __repr__(self) -> str:
         topics = [finding.topic for finding in self.findings if finding.severity == "warning"]
         return (
-            f"AnnotationCheck({self.n_judgements} judgements of {self.n_items} items by "
-            f"{self.n_annotators} annotators: "
+            f"AnnotationCheck({self._scope()}: "
             f"{'warnings about ' + ', '.join(topics) if topics else 'no warning'})"
         )
+
+    def _scope(self) -> str:
+        """Say what was looked at."""
+        judgements = counted(self.n_judgements, "judgement")
+        items = counted(self.n_items, "item")
+        return f"{judgements} of {items} by {counted(self.n_annotators, 'annotator')}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything in the types of JSON; None stands for NaN."""
@@ -180,8 +186,7 @@ class AnnotationCheck:
     def _work_lines(self) -> list[str]:
         """Say who did how much."""
         lines = [
-            f"{self.n_judgements} judgements of {self.n_items} items by {self.n_annotators} "
-            f"annotators, {len(self.classes)} classes",
+            f"{self._scope()}, {counted(len(self.classes), 'class', 'classes')}",
             f"{'':22}{'least':>8}{'median':>8}{'mean':>8}{'most':>8}",
             *(
                 f"{title:<22}{s.minimum:>8g}{s.median:>8g}{s.mean:>8.4g}{s.maximum:>8g}"
@@ -194,7 +199,8 @@ class AnnotationCheck:
             f"The busiest tenth of the annotators gave {self.busiest_share:.0%} of the judgements.",
         ]
         if self.n_missing:
-            lines.append(f"{self.n_missing} rows with missing values were left out.")
+            rows = f"{counted(self.n_missing, 'row')} with missing values"
+            lines.append(f"{rows} {'was' if self.n_missing == 1 else 'were'} left out.")
         return lines
 
     def _annotator_lines(self) -> list[str]:
@@ -213,9 +219,10 @@ class AnnotationCheck:
         lines += [
             "items: those that others judged too. excess: share of the others' labels that",
             "differ from theirs, less the same among the others. finding: what stands out",
-            "after Holm's correction, with its p-value; class use: see overused.",
+            "with its p-value, made larger for having looked at all annotators; class use:",
+            "see overused.",
         ]
-        return lines if len(lines) > 4 else ["No annotator could be compared with others."]
+        return lines if len(lines) > 5 else ["No annotator could be compared with others."]
 
     def _shown(self) -> list[int]:
         """Return the annotators to show: what was found first, each from the largest excess on."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hocal._base.plurals import counted
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
 from hocal.annotations.independence.drift import Drift
@@ -81,17 +82,22 @@ def about_labels(n_items: int, n_single: int, n_annotators: int) -> Finding:
         return Finding(
             "labels",
             "note",
-            f"{n_single} of {n_items} items have a label of one annotator only; the tests leave "
-            "them out.",
+            f"{n_single:,} of {counted(n_items, 'item')} "
+            f"{'has' if n_single == 1 else 'have'} a label of one annotator only; the tests leave "
+            "such items out.",
         )
-    return Finding("labels", "ok", f"All {n_items} items have labels of two annotators or more.")
+    if n_items == 1:
+        return Finding("labels", "ok", "The only item has labels of two annotators or more.")
+    items = counted(n_items, "item")
+    return Finding("labels", "ok", f"All {items} have labels of two annotators or more.")
 
 
 def about_classes(classes: tuple[Any, ...]) -> Finding:
     """Say whether a class seems to be written in two ways."""
     groups = similar_classes(classes)
     if not groups:
-        return Finding("classes", "ok", f"{len(classes)} classes, no two of them spelled alike.")
+        number = counted(len(classes), "class", "classes")
+        return Finding("classes", "ok", f"{number}, no two of them spelled alike.")
     shown = [" and ".join(map(repr, group)) for group in groups]
     return Finding(
         "classes",
@@ -118,8 +124,9 @@ def about_first_labels(first: FirstLabels | None, ordered: bool, alpha: float) -
     if first is None:
         return Finding(topic, "ok", "All items that were judged twice have as many labels.")
     numbers = (
-        f"the first two labels differ on {first.many:.1%} of {first.n_many} items with "
-        f"{first.threshold} labels or more, and on {first.few:.1%} of {first.n_few} others"
+        f"the first two labels differ on {first.many:.1%} of {counted(first.n_many, 'item')} with "
+        f"{first.threshold} labels or more, and on {first.few:.1%} of "
+        f"{counted(first.n_few, 'other')}"
     )
     if first.p_value > alpha:
         told = f"No sign that it depends on an item's labels how many it got ({{}}): {numbers}."
@@ -171,8 +178,11 @@ def about_repeats(repeats: Repeats) -> Finding:
     return Finding(
         "repeats",
         "warning",
-        f"{repeats.n_judgements} judgements repeat an annotator and item, over {repeats.n_pairs} "
-        f"pairs, of which {repeats.n_consistent_pairs} agree with themselves. Labels of one "
+        f"{counted(repeats.n_judgements, 'judgement')} "
+        f"{'repeats' if repeats.n_judgements == 1 else 'repeat'} an annotator and item, over "
+        f"{counted(repeats.n_pairs, 'pair')}, of which {repeats.n_consistent_pairs:,} "
+        f"{'agrees with itself' if repeats.n_consistent_pairs == 1 else 'agree with themselves'}. "
+        "Labels of one "
         "annotator are not independent draws: counted twice, they make people look more alike. "
         "The tests kept one judgement of each pair.",
         "Remove all but one of each pair from the table, or leave such pairs out with "
@@ -214,19 +224,24 @@ def about_single_annotators(
     """Say how many annotators stand out."""
     if not n_tested:
         return Finding("single annotators", "note", "No annotator could be compared with others.")
-    looked = f"{n_to_look_at} at a false discovery rate of {alpha:g}"
+    tested = counted(n_tested, "annotator")
+    rule = f"under a rule that names anybody by mere chance in {alpha:.0%} of studies at most"
+    milder = (
+        f"A milder rule, which may be wrong about {alpha:.0%} of those it names, names "
+        f"{n_to_look_at:,}."
+    )
     if not n_flagged:
         return Finding(
             "single annotators",
             "note" if n_to_look_at else "ok",
-            f"None of {n_tested} annotators stands out at a family-wise error of {alpha:g} "
-            f"(Holm), {looked}. Those with few judgements could hardly be found.",
+            f"None of {tested} stands out, {rule}. {milder} "
+            "Those with few judgements could hardly be found.",
         )
     return Finding(
         "single annotators",
         "warning",
-        f"{n_flagged} of {n_tested} annotators label differently from the others on the same "
-        f"items at a family-wise error of {alpha:g} (Holm), {looked}.",
+        f"{n_flagged:,} of {tested} {'labels' if n_flagged == 1 else 'label'} differently from "
+        f"the others on the same items, {rule}. {milder}",
         "Look at their judgements. Leave out only those who did not do the task: whoever "
         "honestly disagrees is part of the aleatoric uncertainty.",
     )
@@ -244,8 +259,9 @@ def about_gold(effects: AnnotatorEffects) -> list[Finding]:
         Finding(
             "gold questions",
             "note",
-            f"{right:.1%} of {effects.n_gold.sum()} answers to gold questions are right, of "
-            f"{len(asked)} annotators. Surely worst is {effects.annotator[worst]}: "
+            f"{right:.1%} of {counted(effects.n_gold.sum(), 'answer')} to gold questions are "
+            f"right, of {counted(len(asked), 'annotator')}. "
+            f"Surely worst is {effects.annotator[worst]}: "
             f"{effects.gold[worst]:.0%} of {effects.n_gold[worst]} ({limits}).",
         )
     ]
@@ -264,7 +280,8 @@ def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
         f"up to {np.abs(within.shift).max():.1%} from early to late"
     )
     if n_ties:
-        numbers += f"; {n_ties} labels of equal time were put in random order"
+        were = "was" if n_ties == 1 else "were"
+        numbers += f"; {counted(n_ties, 'label')} of equal time {were} put in random order"
     if p_value > alpha:
         return Finding(
             "order",
@@ -300,7 +317,8 @@ def about_drift(drift: Drift, alpha: float) -> Finding:
     return Finding(
         "drift",
         "warning",
-        f"Annotators change with time ({numbers}, {n_found} stand out), unless they met different "
+        f"Annotators change with time ({numbers}, {n_found:,} "
+        f"{'stands' if n_found == 1 else 'stand'} out), unless they met different "
         "kinds of items early and late.",
         "Compare early and late judgements; calibrate on labels given under the conditions of use.",
     )
@@ -327,9 +345,10 @@ def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -
         return Finding("sharing", "note", message + panel, action)
     p_value = "" if math.isnan(sharing.p_value) else f" ({p_text(sharing.p_value)})"
     message = (
-        "Design effect of shared annotators on the mean disagreement of all items: "
-        f"{sharing.design_effect:.2f}{p_value}, {sharing.n_items} items count as "
-        f"{sharing.n_effective_items:.0f}, intervals become {sharing.widening:.2f} times as wide."
+        f"Because items share annotators, {counted(sharing.n_items, 'item')} tell as much about "
+        f"the mean disagreement as {sharing.n_effective_items:,.0f} that share none"
+        f"{p_value}: a design effect of {sharing.design_effect:.2f}, by which the number of items "
+        f"is divided. Intervals become {sharing.widening:.2f} times as wide."
     )
     if sharing.p_value > alpha or sharing.widening <= _LITTLE_WIDER:
         chance = " It may be chance." if sharing.widening > _LITTLE_WIDER else ""
@@ -339,7 +358,7 @@ def about_sharing(sharing: DesignEffect, panel_size: int | None, alpha: float) -
     return Finding(
         "sharing",
         "warning" if sharing.widening > _MUCH_WIDER else "note",
-        f"{message} In a cell with a share s of the items it is about 1 + s "
+        f"{message} In a cell with a share s of the items the design effect is about 1 + s "
         f"({sharing.design_effect:.2f} - 1).{panel}",
         "Certificates take items as independent: widen their intervals by the square root, which "
         "makes them "
