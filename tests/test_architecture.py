@@ -46,7 +46,7 @@ ROOMS: dict[str, list[str]] = {
         "sets",
         "credal_sets",
     ],
-    "cells": ["protocol", "partitions", "crossed", "statistics"],
+    "cells": ["protocol", "given_cells", "partitions", "crossed", "statistics"],
     "guarantees": [
         "promises",
         "effective_items",

@@ -8,7 +8,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import hocal
-from hocal.cells.partitions import CallablePartition, Partition, as_partition
+from hocal.cells.given_cells import CallablePartition
+from hocal.cells.partitions import Partition, as_partition
 
 PREDICTIONS = np.random.default_rng(5).dirichlet(np.full(3, 0.5), size=500)
 

@@ -1,11 +1,10 @@
 """Items to cells by what a model predicts, and cells to histograms of their labels."""
 
 from hocal.cells.crossed import CrossedPartition
+from hocal.cells.given_cells import CallablePartition, PrecomputedPartition
 from hocal.cells.partitions import (
-    CallablePartition,
     KMeansPartition,
     LevelSetPartition,
-    PrecomputedPartition,
     QuantilePartition,
     TopLabelPartition,
     UniformPartition,

@@ -7,27 +7,25 @@ sees predictions. `hocal.cells.protocol` says how to write one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
-from hocal._base.validation import SUM_TOLERANCE, check_cells, check_integer
+from hocal._base.validation import SUM_TOLERANCE, check_integer
+from hocal.cells.given_cells import CallablePartition
 from hocal.cells.protocol import CellLayout, Frame, Partition, check_n_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 __all__ = [
-    "CallablePartition",
     "CellLayout",
     "KMeansPartition",
     "LevelSetPartition",
     "Partition",
-    "PrecomputedPartition",
     "QuantilePartition",
     "TopLabelPartition",
     "UniformPartition",
@@ -265,73 +263,6 @@ class KMeansPartition(Partition, name="KMeansPartition"):
     def describe(self, cell: int, class_names: Sequence[str]) -> str:
         """Name the top label of the centre."""
         return _describe_centre(cell, self.centres_[cell], class_names)
-
-
-class CallablePartition(Partition, name="CallablePartition"):
-    """Cells computed by a function of the predictions.
-
-    Parameters
-    ----------
-    function : callable
-        Maps (n_items, n_classes) predictions to (n_items,) cell numbers from 0.
-    n_cells : int, optional
-        Number of cells; by default one more than the largest number seen in `fit`.
-
-    Examples
-    --------
-    >>> from hocal.cells.partitions import CallablePartition
-    >>> CallablePartition(lambda p: p[:, 0] > 0.5).fit([[0.2, 0.8], [0.9, 0.1]]).n_cells_
-    2
-    """
-
-    def __init__(self, function: Callable[[Array], ArrayLike], n_cells: int | None = None) -> None:
-        self.function = function
-        self.n_cells = n_cells
-
-    @property
-    def learns_from_predictions(self) -> bool:
-        """Whether the number of cells is still to be seen from predictions."""
-        return self.n_cells is None
-
-    def _learn(self, p: Array) -> tuple[int, CellLayout]:
-        located = self.function(p)
-        cells = check_cells(located, len(p), n_cells=self.n_cells, name="partition(probabilities)")
-        n_cells = int(cells.max()) + 1 if self.n_cells is None else self.n_cells
-        check_n_cells(n_cells, "partition(probabilities)")
-        return n_cells, CellLayout.unordered(n_cells)
-
-    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002
-        n_cells = check_n_cells(self.n_cells, "n_cells")
-        return n_cells, CellLayout.unordered(n_cells)
-
-    def _locate(self, p: Array) -> ArrayLike:
-        return self.function(p)
-
-
-class PrecomputedPartition(Partition, name="PrecomputedPartition"):
-    """Cells that come with the data: pass them as ``cells=`` wherever predictions are passed.
-
-    Parameters
-    ----------
-    n_cells : int
-        Number of cells.
-
-    Examples
-    --------
-    >>> import hocal
-    >>> partition = hocal.PrecomputedPartition(n_cells=3).fit([[0.5, 0.5]])
-    >>> partition.assign([[0.5, 0.5], [0.2, 0.8]], cells=[2, 0]).tolist()
-    [2, 0]
-    """
-
-    takes_cells: ClassVar[bool] = True
-
-    def __init__(self, n_cells: int) -> None:
-        self.n_cells = n_cells
-
-    def _lay_out(self, n_classes: int) -> tuple[int, CellLayout]:  # noqa: ARG002 - cells are given
-        n_cells = check_n_cells(self.n_cells, "n_cells")
-        return n_cells, CellLayout.unordered(n_cells)
 
 
 def as_partition(partition: Any) -> Partition:

@@ -24,7 +24,8 @@ from hocal._base.validation import (
     check_whole,
 )
 from hocal.calibration.calibrator import SnapshotCalibrator
-from hocal.cells.partitions import Partition, PrecomputedPartition
+from hocal.cells.given_cells import PrecomputedPartition
+from hocal.cells.partitions import Partition
 from hocal.cells.statistics import CellStatistics, rank_classes
 from hocal.guarantees.certificates import ENTROPIES, certify
 from hocal.uncertainty.decomposition import decompose
