@@ -13,6 +13,7 @@ ROOMS: dict[str, list[str]] = {
         "errors",
         "interval",
         "plurals",
+        "shares",
         "files",
         "fingerprints",
         "frames",

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 
 __all__ = ["FittedInNotebooks", "bar", "fitted_table", "table", "wrap_text"]
 
@@ -75,9 +76,9 @@ def bar(aleatoric: float, epistemic: float) -> str:
     whole = aleatoric + epistemic
     if not whole > 0:
         return _svg("no uncertainty", "")
-    share = 100 * aleatoric / whole
-    words = f"{share:.0f}% aleatoric, {100 - share:.0f}% epistemic"
-    marks = _rectangle(0.0, share, _COLOURS[0]) + _rectangle(share, 100 - share, _COLOURS[1])
+    words = f"{percent(aleatoric / whole)} aleatoric, {percent(epistemic / whole)} epistemic"
+    width = 100 * aleatoric / whole
+    marks = _rectangle(0.0, width, _COLOURS[0]) + _rectangle(width, 100 - width, _COLOURS[1])
     return _svg(words, marks)
 
 

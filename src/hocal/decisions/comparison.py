@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 from hocal._base.validation import check_choice, check_flag, check_fraction
 from hocal.decisions.gains import ModelLosses
 from hocal.decisions.losses import (
@@ -101,7 +102,7 @@ class Comparison:
         else:
             sentences.append(f"The {self.better} is better.")
         if self.better == "second" and self.share_closed.lower > 0:
-            least, most = (f"{end:.0%}" for end in self.share_closed[1:])
+            least, most = (percent(end) for end in self.share_closed[1:])
             sentences.append(f"It gains between {least} and {most} of what any model could.")
         return " ".join(sentences)
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
+from hocal._base.shares import percent
 from hocal._base.typing import Array, Mask
 from hocal._base.validation import check_fraction, check_kind
 from hocal.calibration.calibrator import SnapshotCalibrator
@@ -72,8 +73,9 @@ class Familiarity:
         if not self.warning:
             return "predictions look like those of the calibration items"
         worst = min(self.by_summary, key=lambda name: self.by_summary[name])
+        about, least = percent(self.share.estimate), percent(self.share.lower)
         return (
-            f"about {self.share.estimate:.0%} of the items (at least {self.share.lower:.0%}) look "
+            f"about {about} of the items (at least {least}) look "
             f"unlike the calibration items, most of all by {worst} (p = {self.p_value:.2g}): what "
             "was learned there may not hold here. This is a warning, not a guarantee; labels of "
             "some items would tell."

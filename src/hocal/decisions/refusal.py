@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
+from hocal._base.shares import percent
 from hocal._base.typing import Array, Counts, IntArray
 from hocal._base.validation import (
     check_dense_counts,
@@ -70,7 +71,7 @@ class RefusalCost:
 
     def __str__(self) -> str:
         cost = self.rule
-        taken = ", ".join(f"{action} {share:.0%}" for action, share in self.shares.items())
+        taken = ", ".join(f"{action} {percent(share)}" for action, share in self.shares.items())
         others = ", ".join(f"{name} {cell.estimate:.4f}" for name, cell in self.others.items())
         return (
             f"cost per item {cost.estimate:.4f} ({cost.lower:.4f} to {cost.upper:.4f}; "

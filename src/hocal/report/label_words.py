@@ -110,14 +110,9 @@ def _without(people: People) -> list[str]:
     share = percent(people["dissenters_share"])
     return [
         f"Without those who dissent ({named}{rest}; {share} of the judgements), "
-        f"{_share(gone['estimate'])} of all disagreement would be gone "
-        f"(limits {_share(gone['lower'])} to {_share(gone['upper'])})."
+        f"{percent(gone['estimate'])} of all disagreement would be gone "
+        f"(limits {percent(gone['lower'])} to {percent(gone['upper'])})."
     ]
-
-
-def _share(value: float | None) -> str:
-    """Return a share that may be negative."""
-    return "-" if value is None else f"{100 * value:.0f}%"
 
 
 def about_trust_in_labels(summary: LabelSummary) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 from hocal.report.schema import (
     BudgetRow,
     Calibration,
@@ -68,14 +69,6 @@ def fixed(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "-"
     return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0, so that nothing reads -0.000
-
-
-def percent(share: float | None) -> str:
-    """Return a share as a percentage, with a digit more where it is small."""
-    if share is None:
-        return "-"
-    digits = 0 if share >= 0.0995 or share == 0 else 1
-    return f"{100 * share:.{digits}f}%"
 
 
 def whole(value: int) -> str:

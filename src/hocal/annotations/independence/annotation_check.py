@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hocal._base.frames import to_frame
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 from hocal.annotations.independence.agreement_result import Agreement
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
@@ -196,7 +197,8 @@ class AnnotationCheck:
                     ("items per annotator", self.items_per_annotator),
                 )
             ),
-            f"The busiest tenth of the annotators gave {self.busiest_share:.0%} of the judgements.",
+            f"The busiest tenth of the annotators gave {percent(self.busiest_share)} of the "
+            "judgements.",
         ]
         if self.n_missing:
             rows = f"{counted(self.n_missing, 'row')} with missing values"
