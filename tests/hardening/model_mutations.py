@@ -21,6 +21,7 @@ FREE_ARRAYS = (
     "mixtures.points",
     "mixtures.weights",
     "seen.fingerprints",
+    "seen.inputs",
     "predicted",
     "levels.aleatoric.predicted",
     "levels.epistemic.predicted",

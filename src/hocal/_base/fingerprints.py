@@ -46,6 +46,8 @@ def balanced_folds(fingerprints: Fingerprints, n_folds: int) -> Index:
 
 def find(fingerprints: Fingerprints, known: Fingerprints) -> Index:
     """Return where each fingerprint stands in the sorted `known` ones, -1 for one that does not."""
+    if not len(known):
+        return np.full(len(fingerprints), -1, dtype=np.intp)
     place = np.searchsorted(known, fingerprints)
     place[place == len(known)] = 0
     return np.where(known[place] == fingerprints, place, -1)

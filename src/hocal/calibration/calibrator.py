@@ -244,6 +244,8 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         folds = None
         if self.method == "items" and len(given) >= FEWEST_ITEMS:
             folds = self._fit_items(given, labels, where)
+        else:
+            self.seen_ = SeenItems.without_labels(given)
         self.reference_ = self._refer(given, labels, where, folds)
         return self
 

@@ -38,11 +38,9 @@ def fit_with_folds(
     given: GivenItems, labels: Counts, where: Index, layout: CellLayout, anchors: Mixtures
 ) -> ItemFit:
     """Fit mixtures of items, with those of their cells as anchors."""
-    prints = item_fingerprints(given, labels)
-    folds = balanced_folds(prints, N_FOLDS)
+    folds = balanced_folds(item_fingerprints(given, labels), N_FOLDS)
     cells = _levels_by_fold(given, labels, where, folds, layout, anchors)
     model = fit_items(given.members, labels, given.features, where, cells, folds)
-    order = np.argsort(prints, kind="stable")
     levels = {
         quantity: level_sets(values, given.mean, labels)
         for quantity, values in zip(QUANTITIES, model.out_of_fold, strict=True)
@@ -50,7 +48,7 @@ def fit_with_folds(
     return ItemFit(
         model,
         folds,
-        SeenItems(prints[order], folds[order]),
+        SeenItems.of(given, labels, folds),
         calibrate_sets(model, given, labels, where, folds),
         levels,
     )

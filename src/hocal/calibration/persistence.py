@@ -277,6 +277,7 @@ def _tensors(calibrator: SnapshotCalibrator) -> Tensors:
         "class_orders": calibrator.class_orders_,
         "seen.fingerprints": calibrator.seen_.fingerprints,
         "seen.folds": calibrator.seen_.folds,
+        "seen.inputs": calibrator.seen_.inputs,
         "mixtures.points": mixtures.support,
         **{f"mixtures.{name}": getattr(mixtures, name) for name in ("weights", "offsets", "index")},
         **statistics_arrays(calibrator.statistics_, ""),
@@ -334,8 +335,8 @@ def _rebuild_items(calibrator: SnapshotCalibrator, levels: Any, saved: SavedArra
     if levels != expected or (has_model and calibrator.method != "items"):
         rule = 'must come with method="items" and a model of items'
         raise InputError("levels", rule, value=f"{levels} with method={calibrator.method!r}")
-    n_items = int(statistics.n_items.sum()) if has_model else 0
-    calibrator.seen_ = take_seen(saved.within("seen."), n_items)
+    n_items = int(statistics.n_items.sum())
+    calibrator.seen_ = take_seen(saved.within("seen."), n_items, has_model=has_model)
     calibrator.item_model_ = None
     calibrator.levels_ = {}
     if not has_model:

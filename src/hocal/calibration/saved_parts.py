@@ -147,15 +147,23 @@ def take_class_orders(saved: SavedArrays, statistics: CellStatistics) -> Index:
     return orders
 
 
-def take_seen(saved: SavedArrays, n_items: int) -> SeenItems:
-    """Return what the items of the fit are known by; folds are dealt out in their order."""
-    prints: Fingerprints = saved.take("fingerprints", n_items, dtypes="u8")
-    folds = saved.take("folds", n_items, dtypes="i8")
-    if (prints[1:] < prints[:-1]).any():
-        raise InputError("seen.fingerprints", "must rise")
-    if not np.array_equal(folds, np.arange(n_items) % N_FOLDS):
+def take_seen(saved: SavedArrays, n_items: int, *, has_model: bool) -> SeenItems:
+    """Return what the items of the fit are known by; folds are dealt out in their order.
+
+    A model of items knows all of them; without one a fit may have known none.
+    """
+    n_with_labels = n_items if has_model else 0
+    prints: Fingerprints = saved.take("fingerprints", n_with_labels, dtypes="u8")
+    folds = saved.take("folds", n_with_labels, dtypes="i8")
+    inputs: Fingerprints = saved.take("inputs", -1, dtypes="u8")
+    for name, rising in (("fingerprints", prints), ("inputs", inputs)):
+        if (rising[1:] < rising[:-1]).any():
+            raise InputError(f"seen.{name}", "must rise")
+    if len(inputs) != n_items and (has_model or len(inputs)):
+        raise InputError("seen.inputs", f"must hold {n_items} numbers", value=len(inputs))
+    if not np.array_equal(folds, np.arange(n_with_labels) % N_FOLDS):
         raise InputError("seen.folds", f"must be 0 to {N_FOLDS - 1} in turn")
-    return SeenItems(prints, folds)
+    return SeenItems(prints, folds, inputs)
 
 
 def take_levels(saved: SavedArrays, values: Array, statistics: CellStatistics) -> LevelSets:
