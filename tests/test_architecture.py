@@ -46,6 +46,7 @@ ROOMS: dict[str, list[str]] = {
         "label_sets",
         "sets",
         "credal_sets",
+        "credible_limits",
     ],
     "cells": ["protocol", "given_cells", "partitions", "crossed", "statistics"],
     "guarantees": [
@@ -252,6 +253,7 @@ ROOMS: dict[str, list[str]] = {
         "words",
         "headroom_words",
         "label_words",
+        "item_words",
         "item_values",
         "cell_facts",
         "study",

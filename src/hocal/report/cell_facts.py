@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.guarantees.certificates import Certificate
-from hocal.report.item_values import ItemValues, ranks_higher
+from hocal.report.item_values import ItemValues
 from hocal.report.schema import Standing
 from hocal.uncertainty.decomposition import Decomposition
 
 __all__ = ["CellFacts", "Limits"]
+
+ROUNDING = 1e-9  # nats: limits that exceed an average by less do not
+KINDS: tuple[Standing, ...] = ("epistemic", "aleatoric")
 
 
 class Limits(NamedTuple):
@@ -25,13 +28,25 @@ class Limits(NamedTuple):
     lower: Array  #: NaN without calibration items
     upper: Array
     vacuous: Mask  #: where the interval is the whole possible range, or there is none
-    inside: Mask  #: where the estimate lies in it
+    inside: Mask  #: where the estimate of the cell lies in it
+    estimate: Array  #: of the cell as a whole, which the interval is about
 
     @classmethod
     def of(cls, certificate: Certificate, quantity: str) -> Limits:
         """Take the columns of a certificate."""
         lower, upper = certificate.interval(quantity)
-        return cls(lower, upper, certificate.vacuous(quantity), certificate.inside(quantity))
+        vacuous, inside = certificate.vacuous(quantity), certificate.inside(quantity)
+        return cls(lower, upper, vacuous, inside, certificate.estimate(quantity))
+
+    def above(self, average: float, n_items: IntArray) -> Mask:
+        """Tell which cells have a lower limit above the average of items, and of their cells.
+
+        The two differ for epistemic uncertainty: what a cell leaves open about its items is more
+        than what their whole predictions do.
+        """
+        of_cells = float(self.estimate @ n_items / n_items.sum())
+        with np.errstate(invalid="ignore"):  # no interval is above nothing
+            return np.asarray(self.lower > max(average, of_cells) + ROUNDING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +68,10 @@ class CellFacts:
     epistemic_share: Array
     aleatoric_limits: Limits
     epistemic_limits: Limits
-    stands_out: Mask  #: whether the cell stands out as epistemic more than as aleatoric
+    #: by how much the average over the cell exceeds that over all items, by kind of uncertainty
+    excess: Mapping[Standing, Array]
+    #: whether the labels prove that the cell has more than the average
+    above: Mapping[Standing, Mask]
 
     @classmethod
     def of(
@@ -67,6 +85,10 @@ class CellFacts:
         """Look at every cell of a fitted calibrator once; `certificate` is its own."""
         n_items = np.bincount(cells, minlength=len(certificate))
         parts = _average_parts(values.alone, cells, n_items)
+        means = parts.as_dict()
+        averages = {kind: float(means[kind] @ n_items / n_items.sum()) for kind in KINDS}
+        excess = {kind: means[kind] - averages[kind] for kind in KINDS}
+        limits = {kind: Limits.of(certificate, kind) for kind in KINDS}
         return cls(
             names=tuple(calibrator.partition_.cell_names(classes)),
             n_items=n_items,
@@ -77,14 +99,23 @@ class CellFacts:
             disagreement=certificate.estimate("aleatoric", "brier"),
             aleatoric_share=_shares(parts.aleatoric, n_items),
             epistemic_share=_shares(parts.epistemic, n_items),
-            aleatoric_limits=Limits.of(certificate, "aleatoric"),
-            epistemic_limits=Limits.of(certificate, "epistemic"),
-            stands_out=ranks_higher(parts.epistemic, parts.aleatoric, n_items),
+            aleatoric_limits=limits["aleatoric"],
+            epistemic_limits=limits["epistemic"],
+            excess=excess,
+            above={
+                kind: limits[kind].above(averages[kind], n_items) & (excess[kind] > 0)
+                for kind in KINDS
+            },
         )
 
-    def standing(self, cell: int) -> Standing:
-        """Return the kind of uncertainty in which a cell stands out more."""
-        return "epistemic" if self.stands_out[cell] else "aleatoric"
+    def stands_out(self, cell: int) -> list[Standing]:
+        """Return the kinds of uncertainty of which a cell has more than the average, proved."""
+        return [kind for kind in KINDS if self.above[kind][cell]]
+
+    def standing(self, cell: int) -> Standing | None:
+        """Return the kind in which a cell stands out, by more where there are two."""
+        kinds = self.stands_out(cell)
+        return max(kinds, key=lambda kind: float(self.excess[kind][cell]), default=None)
 
 
 def _average_parts(parts: Decomposition, cells: Index, n_items: IntArray) -> Decomposition:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from hocal._base.typing import Array, Index, Mask
+from hocal._base.typing import Array, Index
 from hocal._base.validation import label_totals
 from hocal.report.cell_facts import Limits
-from hocal.report.schema import CellRow, Confusion, Leaders
+from hocal.report.schema import CellRow, Confusion, Leaders, Standing
 from hocal.report.study import Study, number
 from hocal.report.trust import Measurement
 
@@ -27,7 +27,8 @@ def describe_cells(study: Study, measurement: Measurement | None) -> tuple[list[
     """
     weight = study.facts.n_items * study.facts.parts.predictive
     largest = _largest(study.used, weight)[:MAX_CELLS]
-    epistemic, aleatoric = _leaders(study)
+    epistemic = _leaders(study, "epistemic")
+    aleatoric = _leaders(study, "aleatoric")
     wanted = dict.fromkeys([*largest, *epistemic, *aleatoric])
     rows = {cell: _row(study, measurement, cell) for cell in wanted}
     leaders: Leaders = {
@@ -42,28 +43,18 @@ def describe_confusions(study: Study) -> list[Confusion]:
     return _confusions(study, slice(None), MAX_CONFUSIONS)
 
 
-def _leaders(study: Study) -> tuple[list[int], list[int]]:
-    """Return the cells that stand out most as epistemic, and those that do as aleatoric."""
+def _leaders(study: Study, kind: Standing) -> list[int]:
+    """Return the cells that are proved to have more than the average, by items times excess."""
     facts = study.facts
     fewest = max(LEAST_SHARE * len(study.cells), 1)
-    eligible = (facts.source == "cell") & (facts.n_items >= fewest)
-    proved = ~facts.aleatoric_limits.vacuous
-    epistemic = _largest(np.flatnonzero(eligible & facts.stands_out), facts.parts.epistemic)
-    aleatoric = _largest(np.flatnonzero(eligible & ~facts.stands_out), facts.parts.aleatoric)
-    return (
-        _proved_first(epistemic, proved)[:N_LEADERS],
-        _proved_first(aleatoric, proved)[:N_LEADERS],
-    )
+    eligible = facts.above[kind] & (facts.n_items >= fewest)
+    weight = facts.n_items * facts.excess[kind]
+    return _largest(np.flatnonzero(eligible), weight)[:N_LEADERS]
 
 
 def _largest(cells: Index, values: Array) -> list[int]:
     order = np.argsort(-values[cells], kind="stable")
     return [int(cell) for cell in cells[order]]
-
-
-def _proved_first(cells: list[int], proved: Mask) -> list[int]:
-    """Put cells about which nothing is proved last: two items are no ground to act."""
-    return sorted(cells, key=lambda cell: not proved[cell])
 
 
 def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
@@ -89,7 +80,9 @@ def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
         "epistemic_vacuous": bool(epistemic.vacuous[cell]),
         "aleatoric_share": number(facts.aleatoric_share[cell]),
         "epistemic_share": number(facts.epistemic_share[cell]),
-        "standing": facts.standing(cell),
+        "aleatoric_excess": number(facts.excess["aleatoric"][cell]),
+        "epistemic_excess": number(facts.excess["epistemic"][cell]),
+        "stands_out": facts.stands_out(cell),
         "error": _measured(measurement and measurement.error, cell),
         "noise_floor": _measured(measurement and measurement.noise_floor, cell),
         "p_value": _measured(measurement and measurement.p_value, cell),

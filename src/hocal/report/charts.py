@@ -142,7 +142,7 @@ def draw_map(points: list[MapPoint]) -> Chart:
             x=_x(point["aleatoric"] / x_top),
             y=_y(point["epistemic"] / y_top),
             radius=_radius(point["n_items"], largest),
-            kind=point["standing"],
+            kind=point["standing"] or "neutral",
             text=_about_point(point),
         )
         for point in points

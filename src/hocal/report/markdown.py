@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hocal.report import headroom_words, words
+from hocal.report import headroom_words, item_words, words
 from hocal.report.contrast_words import tell_contrast
 from hocal.report.schema import (
     CellRow,
+    ItemRow,
     Limited,
+    Listing,
     Planning,
     PredictedClass,
     Standing,
@@ -21,6 +23,12 @@ from hocal.report.words import counted, fixed, percent, whole
 __all__ = ["MARKS", "as_list", "as_plain", "as_table", "render_markdown"]
 
 MAX_CLASSES = 20  # rows of a table in a short report
+N_ITEMS = 5  # of each list: a short report
+LISTS: dict[Listing, str] = {
+    "epistemic": "What the model knows least",
+    "aleatoric": "What people disagree about most",
+    "gain": "Where one more label would tell most",
+}
 MARKS = {"good": "✓", "caution": "!", "unknown": "?"}
 
 
@@ -32,11 +40,12 @@ def render_markdown(summary: Summary) -> str:
     blocks += _classes(summary)
     blocks += ["## Can this be trusted?", as_list(_findings(summary)), "This rests on assumptions:"]
     blocks.append(as_list(map(as_plain, summary["trust"]["certificate"]["assumptions"])))
-    blocks += [*_checks(summary), "## Where to act"]
+    blocks += [*_checks(summary), "## Where to act", item_words.about_leaders(summary)]
     blocks += [*_cells(summary, "epistemic"), *_cells(summary, "aleatoric")]
     blocks += [
         "### Classes that people confuse",
         as_plain(words.about_confusions(summary["confusions"])),
+        *_items(summary),
     ]
     blocks += _contrast(summary)
     if summary["planning"] is not None:
@@ -104,7 +113,7 @@ def _cells(summary: Summary, standing: Standing) -> list[str]:
     title = words.ADVICE[standing]
     rows = summary["leaders"][standing]
     if not rows:
-        return [f"### {title}", "No cell stands out."]
+        return [f"### {title}", item_words.no_leader(summary, standing)]
     heads = ["cell", "items", "aleatoric", "epistemic", "proved aleatoric", "people confuse"]
     return [f"### {title}", as_table(heads, map(_cell, rows))]
 
@@ -121,6 +130,34 @@ def _cell(row: CellRow) -> list[str]:
         fixed(row["epistemic"]),
         words.interval(row["aleatoric_interval"], row["aleatoric_vacuous"]),
         confused,
+    ]
+
+
+def _items(summary: Summary) -> list[str]:
+    """Return the first items of each list."""
+    blocks = ["### Items", item_words.about_items(summary)] if summary["items"] else []
+    for listing, title in LISTS.items():
+        rows = [item for item in summary["items"] if listing in item["listed_as"]]
+        rows.sort(key=lambda item: -_listed_by(item, listing))
+        if rows:
+            heads = ["item", "model's guess", "people said", "epistemic", "aleatoric", "gain"]
+            blocks += [f"{title}:", as_table(heads, map(_item, rows[:N_ITEMS]))]
+    return blocks
+
+
+def _listed_by(item: ItemRow, listing: Listing) -> float:
+    return item["alone"]["epistemic"] if listing == "epistemic" else item[listing]
+
+
+def _item(item: ItemRow) -> list[str]:
+    lower, upper = item["aleatoric_interval"]
+    return [
+        item["item"],
+        f"{item['prediction']} ({percent(item['probability'])})",
+        words.about_labels(item) or "-",
+        fixed(item["alone"]["epistemic"]),
+        f"{fixed(item['aleatoric'])} ({fixed(lower, 2)} to {fixed(upper, 2)})",
+        fixed(item["gain"], 4),
     ]
 
 

@@ -7,7 +7,7 @@ import hashlib
 from importlib.resources import files
 from typing import Any, cast
 
-from hocal.report import headroom_words, words
+from hocal.report import headroom_words, item_words, words
 from hocal.report.charts import draw_disagreement, draw_gains, draw_map, draw_spread
 from hocal.report.contrast_words import tell_contrast
 from hocal.report.schema import Summary
@@ -34,6 +34,7 @@ def render_page(summary: Summary) -> str:
         gaining=headroom_words,
         gains=draw_gains(summary["headroom"]["gains"]),
         contrasts=[(tell_contrast(told), told["card"]) for told in summary["contrast"]],
+        item_words=item_words,
         map=draw_map(summary["parts"]["map"]),
         spread=draw_spread(summary["parts"]),
         disagreement=draw_disagreement(summary["cells"]),

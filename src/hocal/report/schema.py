@@ -25,6 +25,7 @@ __all__ = [
     "ItemRow",
     "Leaders",
     "Limited",
+    "Listing",
     "MapPoint",
     "Parts",
     "Planning",
@@ -39,6 +40,7 @@ __all__ = [
 
 Standing = Literal["aleatoric", "epistemic"]
 Agreeing = Literal["people", "model"]
+Listing = Literal["epistemic", "aleatoric", "gain"]  #: what items are listed for
 Interval = list[float]
 Step = tuple[float, float]  #: a value, and the share of items that have at least as much
 
@@ -79,7 +81,7 @@ class MapPoint(TypedDict):
     n_items: int
     aleatoric: float
     epistemic: float
-    standing: Standing
+    standing: Standing | None  #: None where no lower limit exceeds the average
 
 
 class Parts(TypedDict):
@@ -191,7 +193,9 @@ class CellRow(TypedDict):
     epistemic_vacuous: bool
     aleatoric_share: float  #: of the aleatoric uncertainty of all items
     epistemic_share: float
-    standing: Standing  #: in which of the two this cell stands out more, compared with the others
+    aleatoric_excess: float  #: above the average of all items; negative below
+    epistemic_excess: float
+    stands_out: list[Standing]  #: of what its lower limit exceeds the average
     error: float | None  #: distance of predicted and observed snapshots
     noise_floor: float | None  #: what it would be for perfect predictions
     p_value: float | None
@@ -201,9 +205,9 @@ class CellRow(TypedDict):
 
 
 class Leaders(TypedDict):
-    """The cells to act on: the most uncertain of those with own labels and not too few items.
+    """The cells to act on: their lower limit exceeds the average; by items times excess.
 
-    Cells about which the labels prove nothing come last.
+    A cell may be in both lists. Both are empty where no cell differs from the others.
     """
 
     epistemic: list[CellRow]
@@ -230,10 +234,15 @@ class ItemRow(ItemParts):
     calibrated: list[tuple[str, float]]  #: up to three classes with their calibrated probability
     labels: list[tuple[str, int]] | None  #: up to three classes with their held-out labels
     n_labels: int
-    agreed: bool  #: three people or more labelled it, and all gave the same label
+    #: all labels are the same: three or more, or two where next to nothing may be left
+    agreed: bool
     alone: ItemParts  #: from its prediction alone, as if it had no labels
-    #: what it ranks higher in: epistemic `alone`, or aleatoric, which is not listed if agreed
-    standing: Standing
+    #: limits of its aleatoric uncertainty, given its labels, with the certificate's confidence
+    aleatoric_interval: Interval
+    #: by how much one more label should lower the squared error of its label distribution
+    gain: float
+    #: what it is among the most of: epistemic is that `alone`, aleatoric never if agreed
+    listed_as: list[Listing]
 
 
 class Image(TypedDict):
@@ -261,10 +270,11 @@ class Card(TypedDict):
 
 
 class Gallery(TypedDict):
-    """Items that stand out in one kind of uncertainty."""
+    """Items with much of one kind of uncertainty; none in the second that people agree on."""
 
     standing: Standing
-    n_items: int  #: items that stand out in it
+    least: float  #: nats, below which an item has next to nothing of it
+    n_items: int  #: items with at least that
     cards: list[Card]
 
 
@@ -372,7 +382,7 @@ class Summary(TypedDict):
     cells: list[CellRow]  #: those that hold most of the uncertainty
     leaders: Leaders
     confusions: list[Confusion]
-    items: list[ItemRow]
+    items: list[ItemRow]  #: those with the most epistemic, aleatoric uncertainty and gain
     galleries: list[Gallery]
     contrast: list[Contrast]  #: at most one of each kind; none without held-out labels
     planning: Planning | None

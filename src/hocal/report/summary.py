@@ -12,7 +12,12 @@ from hocal._base.validation import check_integer, check_random_state
 from hocal.report.cells import describe_cells, describe_confusions
 from hocal.report.classes import describe_classes
 from hocal.report.headroom import describe_headroom, measure_gains
-from hocal.report.items import describe_contrast, describe_galleries, describe_items
+from hocal.report.items import (
+    ChosenItems,
+    describe_contrast,
+    describe_galleries,
+    describe_items,
+)
 from hocal.report.media import Images, Texts, check_rows
 from hocal.report.parts import describe_parts
 from hocal.report.planning import describe_planning
@@ -84,7 +89,10 @@ def summarise(
         Labels in the snapshots of the calibration error: pairs by default, for "empirical" those of
         its fit. Items with fewer are not measured.
     n_listed : int, default=200
-        Items in each of the two lists.
+        Items in each of the three lists: by what the model does not know, by people's
+        disagreement, and by the expected gain of one more label. An item that people agree on is
+        not in the second, nor one with less than a twentieth of the possible uncertainty in the
+        first two.
     n_gallery : int, default=24
         Items in each of the two galleries.
     planning : bool, default=True
@@ -123,6 +131,7 @@ def summarise(
     measurement = measure(study, k, generator)
     gained = measure_gains(study, generator)
     described, leaders = describe_cells(study, measurement)
+    chosen = ChosenItems.of(study, max(listed, shown))
     return {
         "format": FORMAT,
         "hocal": hocal.__version__,
@@ -136,9 +145,9 @@ def summarise(
         "cells": described,
         "leaders": leaders,
         "confusions": describe_confusions(study),
-        "items": describe_items(study, names, listed),
-        "galleries": describe_galleries(study, names, shown, pictures, excerpts),
-        "contrast": describe_contrast(study, names, pictures, excerpts),
+        "items": describe_items(chosen, names, listed),
+        "galleries": describe_galleries(chosen, names, shown, pictures, excerpts),
+        "contrast": describe_contrast(chosen, names, pictures, excerpts),
         "planning": describe_planning(study, generator) if planning else None,
     }
 

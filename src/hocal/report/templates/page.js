@@ -19,7 +19,7 @@
     const show = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       const fits = (row) =>
-        (!standing?.value || row.dataset.standingOf === standing.value) &&
+        (!standing?.value || row.dataset.standingOf.split(" ").includes(standing.value)) &&
         words.every((word) => text.get(row).includes(word));
       const found = [...body.rows].filter(fits);
       const shown = new Set(open ? found : found.slice(0, preview));
@@ -86,6 +86,16 @@
     new ResizeObserver(fit).observe(place);
     fit();
   }
+
+  // The gallery: each of its lists in the order asked for.
+  const order = document.getElementById("gallery-order");
+  order?.addEventListener("change", () => {
+    for (const list of all("ul.cards")) {
+      const key = order.value || list.dataset.listedFor;
+      const cards = [...list.children];
+      list.append(...cards.sort((a, b) => Number(b.dataset[key]) - Number(a.dataset[key])));
+    }
+  });
 
   // Drawings: one stop for the tab key, arrows move from dot to dot, the line below says what a dot is.
   for (const figure of all("figure.chart")) {
