@@ -673,3 +673,14 @@ def test_text_in_several_chunks_is_counted() -> None:
         ["a", "b", "c"],
         [[0, 1], [1, 1], [1, 0]],
     )
+
+
+@pytest.mark.parametrize("column", ["item", "label", "annotator"])
+@pytest.mark.parametrize(
+    "values", [[[1], [2]], [{"x": 1}, {"x": 2}]], ids=["lists", "dictionaries"]
+)
+def test_nested_columns_are_refused(column: str, values: list[object]) -> None:
+    table = {"item": [1, 2], "label": ["a", "b"], "annotator": ["x", "y"], column: values}
+
+    with pytest.raises(ValueError, match=f"'{column}' of `table` must hold plain values"):
+        count_labels(table, item="item", label="label", annotator="annotator")

@@ -432,3 +432,13 @@ def test_a_traceback_is_shown_on_request(study: Study, monkeypatch: pytest.Monke
     monkeypatch.setenv("HOCAL_TRACEBACK", "1")
     with pytest.raises(FileNotFoundError, match="No calibrator at"):
         main(["predict", study / "no.hocal", study / "predictions.csv", "-o", study / "never.csv"])
+
+
+def test_characters_that_a_terminal_obeys_are_written_out(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("item,\x1b[2Jlabel\n1,ant\n")
+
+    outcome = run("check", str(tmp_path / "labels.csv"), "--item", "item", "--label", "label")
+
+    assert outcome.code == 2
+    assert "\\x1b[2Jlabel" in outcome.err
+    assert "\x1b" not in outcome.err

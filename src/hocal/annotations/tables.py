@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -106,6 +106,11 @@ def pick(frame: Frame, columns: Mapping[str, str], name: str = "table") -> Frame
         there = ", ".join(map(repr, schema))
         rule = f"must have the column {absent[0]!r}, which is not among its columns: {there}"
         raise InputError(name, rule)
+    for old in columns.values():
+        if _is_nested(frame, old, schema[old]):
+            rule = "must hold plain values, such as text or numbers"
+            kind = "lists or the like" if isinstance(schema[old], nw.Unknown) else schema[old]
+            raise InputError(name, rule, value=str(kind), column=old)
     categories = [
         old for old in columns.values() if isinstance(schema[old], (nw.Categorical, nw.Enum))
     ]
@@ -240,6 +245,16 @@ def _native(table: Any) -> Any:
         if find_spec(library):
             return to_frame(table, library)
     raise ImportError("Tables need pyarrow, pandas or polars. Install one: pip install pyarrow")
+
+
+def _is_nested(frame: Frame, column: str, dtype: Any) -> bool:
+    """Tell whether a column holds lists, structs or the like; most types say so themselves."""
+    if not isinstance(dtype, (nw.Unknown, nw.Object)):
+        return bool(dtype.is_nested())
+    values = frame.select(column).drop_nulls()
+    if isinstance(dtype, nw.Unknown):  # of one type, which narwhals has no name for
+        values = values.head(1)
+    return not all(isinstance(value, Hashable) for value in collect(values)[column].to_list())
 
 
 def _check_connection(frames: Sequence[Frame], names: tuple[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocal._base.errors import InputError, Setting
@@ -213,6 +213,10 @@ def stack_scores(rows: Any, scores: Sequence[str]) -> Array | None:
 
 def find_rows(items: Sequence[Any]) -> dict[Any, int]:
     """Return the row of each predicted item; an item that has several is refused."""
+    nested = next((name for name in items if not isinstance(name, Hashable)), None)
+    if nested is not None:
+        rule = "must name items by plain values, such as text or numbers"
+        raise FileError("PROBABILITIES", rule, value=nested)
     rows = {name: row for row, name in enumerate(items)}
     if len(rows) < len(items):
         repeated = next(name for row, name in enumerate(items) if rows[name] != row)

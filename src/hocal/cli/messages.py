@@ -118,7 +118,9 @@ def one_line(error: BaseException) -> str:
         text = f"{error.strerror}: {error.filename}"
     elif _package(error) in _ENGINES:
         text = _engine_message(error)
-    return " ".join(text.split())
+    line = " ".join(text.split())
+    # Names come from files and servers, and a terminal obeys characters that are not printed.
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
 
 
 def note(text: str) -> None:

@@ -206,7 +206,7 @@ def _first_byte(response: http.client.HTTPResponse, size: int) -> int:
         first = int(found[1]) if found else -1
         whole = found[2] if found else "*"
     if whole not in ("*", str(size)):
-        offered = f"expected {size} bytes, the server offers {whole[:20]}"
+        offered = f"expected {size} bytes, the server offers {_plain(whole)}"
         raise DownloadError(f"{response.url} is another file: {offered}.")
     return first
 
@@ -240,8 +240,14 @@ def _may_pass(error: Exception) -> bool:
 def _describe(error: Exception | None) -> str:
     """Say in a few words what went wrong."""
     if isinstance(error, HTTPError):
-        return f"HTTP {error.code} {error.reason}"
+        return _plain(f"HTTP {error.code} {error.reason}")
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, TimeoutError):
         return "the server did not answer in time"
-    return str(reason) or type(reason).__name__
+    return _plain(str(reason)) or type(reason).__name__
+
+
+def _plain(text: str) -> str:
+    """Return words of a server in one line that is not long, and safe for a terminal."""
+    line = " ".join(text.split())[:200]
+    return "".join(letter if letter.isprintable() else "?" for letter in line)

@@ -152,7 +152,7 @@ def _parse(header: str, path: str | os.PathLike[str]) -> dict[str, Any]:
         said = json.loads(header)
         check_fraction(said["confidence"], "confidence")
         return {"confidence": said["confidence"], "model": said["model"]}
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _bad("must have a sound header", str(error), path) from error
 
 
