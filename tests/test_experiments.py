@@ -129,6 +129,7 @@ def test_entropy_histograms_are_the_stored_ones(load: Load) -> None:
 
 
 @DATA
+@pytest.mark.slow
 def test_galleries_show_the_stored_images(load: Load) -> None:
     """Images near the end of a list may change places where the last digits differ."""
     script, data = load("galleries"), load("real_data").cifar10h()
@@ -151,6 +152,7 @@ def test_people_disagree_more_about_images_that_are_called_aleatoric() -> None:
 
 
 @DATA
+@pytest.mark.slow
 def test_calibration_errors_are_the_stored_ones(load: Load) -> None:
     """The noise floor needs many simulations; the distances themselves do not."""
     script, data = load("calibration_errors"), load("real_data").cifar10h()
@@ -221,6 +223,7 @@ def test_noisier_images_raise_the_stored_alarm(load: Load) -> None:
 
 
 @DATA
+@pytest.mark.slow
 def test_refusing_costs_what_is_stored(load: Load) -> None:
     """ImageNet-16H, the quickest of the three."""
     found = load("refusal").resample("ImageNet-16H 3 nets", 0)
