@@ -91,10 +91,10 @@ def read_judgements(
 
 def value_of_label(values: Mapping[Any, float]) -> nw.Expr:
     """Return the value that belongs to each row's label, zero for labels without one."""
-    terms = [
-        nw.when(nw.col("label") == nw.lit(label)).then(nw.lit(value)).otherwise(nw.lit(0 * value))
-        for label, value in values.items()
-    ]
+    terms = []
+    for label, value in values.items():
+        is_label = nw.col("label") == nw.lit(label)
+        terms.append(nw.when(is_label).then(nw.lit(value)).otherwise(nw.lit(0 * value)))
     return total(terms)
 
 

@@ -97,13 +97,13 @@ def with_rank(frame: Frame, columns: Sequence[str]) -> Frame:
         nw.when(code == float(j)).then(nw.col(column)).otherwise(zero)
         for j, column in enumerate(columns)
     )
-    ahead = (
-        nw.when((nw.col(column) > own) | ((nw.col(column) == own) & (code > float(j))))
-        .then(nw.lit(1.0))
-        .otherwise(zero)
-        for j, column in enumerate(columns)
-    )
-    return frame.with_columns(total(choices).alias("own")).select(*rest, total(ahead).alias("rank"))
+    ahead = []
+    for j, column in enumerate(columns):
+        larger = nw.col(column) > own
+        tied_before = (nw.col(column) == own) & (code > float(j))
+        ahead.append(nw.when(larger | tied_before).then(nw.lit(1.0)).otherwise(zero))
+    with_own = frame.with_columns(total(choices).alias("own"))
+    return with_own.select(*rest, total(ahead).alias("rank"))
 
 
 def check_one_row_an_item(predictions: Predictions, item: str) -> None:

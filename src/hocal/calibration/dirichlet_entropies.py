@@ -71,5 +71,7 @@ def expected_ordinal(parameters: Array, own: IntArray, total: Array) -> Array:
     a = parameters.cumsum(axis=1)[:, :-1]
     s = own.cumsum(axis=1)[:, :-1]
     sums = a.sum(axis=1) + s.sum(axis=1)[:, None]
-    squares = (a**2).sum(axis=1) + 2 * s @ a.T + (s**2).sum(axis=1)[:, None]
-    return np.asarray((total * sums - squares) / (total * (total + 1)))
+    of_labels = (s**2).sum(axis=1)[:, None]
+    squares = (a**2).sum(axis=1) + 2 * s @ a.T + of_labels
+    pairs = total * (total + 1)
+    return np.asarray((total * sums - squares) / pairs)

@@ -292,7 +292,8 @@ def _count_codes(
     cells: NDArray[Any], counts: IntArray, spans: Sequence[int]
 ) -> tuple[Index, IntArray, IntArray]:
     """Count equal rows by integers that order like (cell, *row), with the row as digits."""
-    places = np.array([math.prod(spans[j + 1 :]) for j in range(len(spans))], dtype=np.int64)
+    values_of_digits = [math.prod(spans[j + 1 :]) for j in range(len(spans))]
+    places = np.array(values_of_digits, dtype=np.int64)
     n_rows = math.prod(spans)  # possible in one cell
     codes, multiplicity = np.unique(counts @ places + cells * n_rows, return_counts=True)
     rows = codes[:, None] // places % np.array(spans)

@@ -213,7 +213,8 @@ def _continue(exact: Array, uncertainty: Array, n_labels: int) -> Array:
     n_exact = exact.shape[1] - 1
     if n_labels <= n_exact:
         return exact[:, : n_labels + 1]
-    slopes = (exact[:, -1:] - exact[:, :-1]) / np.arange(n_exact, 0, -1)
+    rises = exact[:, -1:] - exact[:, :-1]
+    slopes = rises / np.arange(n_exact, 0, -1)
     # The last segment of the least concave majorant has the smallest slope that ends here.
     start = n_exact - 1 - np.argmin(slopes[:, ::-1], axis=1)
     before = uncertainty - np.take_along_axis(exact, start[:, None], axis=1)[:, 0]
@@ -223,5 +224,7 @@ def _continue(exact: Array, uncertainty: Array, n_labels: int) -> Array:
     scale = np.divide(length * after, fall, out=np.zeros_like(fall), where=fall > 0)
     beyond = np.arange(n_exact + 1, n_labels + 1) - start[:, None]
     total = scale[:, None] + beyond
-    left = np.where((fall > 0)[:, None], before[:, None] * scale[:, None] / total, after[:, None])
+    falling = (fall > 0)[:, None]
+    continued = before[:, None] * scale[:, None] / total
+    left = np.where(falling, continued, after[:, None])
     return np.concatenate([exact, uncertainty[:, None] - left], axis=1)

@@ -43,7 +43,8 @@ def dirichlet_atoms(alpha: Array, n_atoms: int) -> Array:
     n_items, n_classes = alpha.shape
     sobol = qmc.Sobol(n_classes - 1, scramble=False)
     grid = sobol.random_base2(math.ceil(math.log2(n_atoms)))[:n_atoms]
-    later = np.cumsum(alpha[:, ::-1], axis=1)[:, ::-1][:, 1:]  # what is left after each class
+    from_here = np.cumsum(alpha[:, ::-1], axis=1)[:, ::-1]
+    later = from_here[:, 1:]  # what is left after each class
     levels = grid + 0.5 / n_atoms  # inside the cells of the grid, never 0
     shares = special.betaincinv(alpha[:, None, :-1], later[:, None], levels)
     left = np.cumprod(1 - shares, axis=-1)

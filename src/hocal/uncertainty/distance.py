@@ -242,7 +242,9 @@ def _merge(atoms: SignedAtoms) -> SignedAtoms:
     points = atoms.points[order]
     pair = atoms.pair[order]
     new = np.ones(len(pair), dtype=np.bool_)
-    new[1:] = (points[1:] != points[:-1]).any(axis=1) | (pair[1:] != pair[:-1])
+    other_point = (points[1:] != points[:-1]).any(axis=1)
+    other_pair = pair[1:] != pair[:-1]
+    new[1:] = other_point | other_pair
     first = np.flatnonzero(new)
     net = np.add.reduceat(atoms.mass[order], first)
     kept = np.abs(net) > _NEGLIGIBLE

@@ -236,7 +236,8 @@ def central_moments(moments: ArrayLike, *, clip: bool = False) -> CentralMoments
     values = np.empty_like(raw[..., 1:])
     for j in range(1, raw.shape[-1]):
         i = np.arange(j + 1)
-        terms = special.comb(j, i) * raw[..., : j + 1] * (-raw[..., 1:2]) ** (j - i)
+        powers = (-raw[..., 1:2]) ** (j - i)
+        terms = special.comb(j, i) * raw[..., : j + 1] * powers
         values[..., j - 1] = terms.sum(axis=-1)
     even = values[..., 1::2]
     feasible: Any = (even >= -_ROUNDING).all(axis=-1)  # NumPy's stubs call a 0-d result a scalar
@@ -249,12 +250,12 @@ def snapshot_weights(moments: ArrayLike) -> Array:
     """Return the snapshot distribution P(s_1 = i), i = 0..k, with the moments m_1, ..., m_k."""
     raw = np.append(1.0, check_array(moments, "moments", ndim=1))
     k = len(raw) - 1
-    rest = np.arange(k + 1)
-    terms = [
-        special.comb(k - i, rest[: k - i + 1]) * (-1.0) ** rest[: k - i + 1] @ raw[i:]
-        for i in range(k + 1)
-    ]
-    return np.asarray(special.comb(k, rest) * terms)
+    terms = []
+    for i in range(k + 1):
+        rest = np.arange(k - i + 1)
+        signs = (-1.0) ** rest
+        terms.append(special.comb(k - i, rest) * signs @ raw[i:])
+    return np.asarray(special.comb(k, np.arange(k + 1)) * terms)
 
 
 def _falling(base: IntArray, order: int) -> Array:

@@ -70,11 +70,10 @@ class Custom(Entropy):
         self._check(p.shape[-1])
         if self._derivative is not None:
             return _call(self._derivative, p, "gradient", p.shape)
-        vertices = np.eye(p.shape[-1])
-        steps = [p[..., None, :] + s * (vertices - p[..., None, :]) for s in (_STEP, 2 * _STEP)]
-        start, near, far = (
-            _call(self._function, x, "value", x.shape[:-1]) for x in (p[..., None, :], *steps)
-        )
+        origin = p[..., None, :]
+        way = np.eye(p.shape[-1]) - origin  # to each vertex
+        points = origin, origin + _STEP * way, origin + 2 * _STEP * way
+        start, near, far = (_call(self._function, x, "value", x.shape[:-1]) for x in points)
         return np.asarray((4 * near - 3 * start - far) / (2 * _STEP))
 
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
@@ -151,7 +150,8 @@ def _binary_modulus(
     rises = [np.abs(values[lag:] - values[: n_points - lag]).max() for lag in range(n_points)]
     largest = np.maximum.accumulate(rises)
     majorant = least_concave_majorant(x, largest + largest[1])
-    return np.where(distance > 0, np.interp(np.minimum(distance / 2 + x[1], 1), x, majorant), 0.0)
+    farther = np.minimum(distance / 2 + x[1], 1)
+    return np.where(distance > 0, np.interp(farther, x, majorant), 0.0)
 
 
 def least_concave_majorant(x: Array, y: Array) -> Array:

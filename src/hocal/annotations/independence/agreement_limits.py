@@ -161,13 +161,15 @@ def _turn(counts: Array, totals: Array, order: Index) -> tuple[Array, Array, Arr
     quarter = order.shape[1] // 4
     first = counts[order[:, :quarter]].sum(axis=1)  # (n_blocks, n_classes)
     second = counts[order[:, quarter : 2 * quarter]].sum(axis=1)
-    a, b = (middle_ranks(part / part.sum(axis=1)[:, None])[:, None] for part in (first, second))
+    a = middle_ranks(first / first.sum(axis=1)[:, None])[:, None]
+    b = middle_ranks(second / second.sum(axis=1)[:, None])[:, None]
     judged = counts[order[:, 2 * quarter :]]  # (n_blocks, n_judged, n_classes)
     m = totals[order[:, 2 * quarter :]]
     own = pair_totals(judged, a, b)
     weighted = own / (m - 1)  # m_i times the mean over pairs of the item's labels
     inner = weighted.sum(axis=1) * m.sum(axis=1) - (weighted * m).sum(axis=1)
-    between = pair_totals(judged.sum(axis=1), a[:, 0], b[:, 0]) - own.sum(axis=1)
+    everything = pair_totals(judged.sum(axis=1), a[:, 0], b[:, 0])
+    between = everything - own.sum(axis=1)
     pairs = m.sum(axis=1) ** 2 - (m**2).sum(axis=1)
     return inner, between, pairs
 

@@ -56,7 +56,9 @@ def compare_first_labels(votes: Votes) -> FirstLabels | None:
         threshold = int(sizes.max())
     many = sizes >= threshold
     differ = votes.label[starts] != votes.label[starts + 1]
-    table = [[int(np.sum(differ[group])), int(np.sum(~differ[group]))] for group in (~many, many)]
+    n_differ = [int(differ[group].sum()) for group in (~many, many)]
+    n_agree = [int((~differ[group]).sum()) for group in (~many, many)]
+    table = list(zip(n_differ, n_agree, strict=True))
     return FirstLabels(
         few=float(differ[~many].mean()),
         many=float(differ[many].mean()),

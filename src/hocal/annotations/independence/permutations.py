@@ -18,7 +18,10 @@ def permutations(
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
-    blocks = [order[starts[sizes == n, None] + np.arange(n)] for n in np.unique(sizes[sizes > 1])]
+    blocks = []
+    for n in np.unique(sizes[sizes > 1]):
+        first = starts[sizes == n, None]
+        blocks.append(order[first + np.arange(n)])
     result = np.arange(len(groups))
     for _ in range(n_permutations):
         for block in blocks:  # (n_groups of one size, size)

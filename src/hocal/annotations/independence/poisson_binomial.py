@@ -98,7 +98,8 @@ def _convolve(
     masses[0] = 1
     for step in range(longest):
         chance = np.where(step < sizes, coins[np.minimum(starts + step, len(coins) - 1)], 0.0)
-        masses[1 : step + 2] += chance * (masses[: step + 1] - masses[1 : step + 2])
+        flow = masses[: step + 1] - masses[1 : step + 2]
+        masses[1 : step + 2] += chance * flow
         masses[0] *= 1 - chance
     below = np.cumsum(masses, axis=0)
     # Summed from its own end, so that small tails keep their digits.

@@ -82,8 +82,10 @@ class Layout:
         d over the item and n its labels, this is 2 (d - u) / (n - 2).
         """
         differs = self.size * (1 - self.row_probability[self.own_row]) / (self.size - 1)
-        mean = add_up(self.item, differs / self.size, int(self.item.max(initial=-1)) + 1)[self.item]
-        return np.where(self.size > 2, 2 * (differs - mean) / np.maximum(self.size - 2, 1), 0.0)
+        n_items = int(self.item.max(initial=-1)) + 1
+        mean = add_up(self.item, differs / self.size, n_items)[self.item]
+        change = 2 * (differs - mean) / np.maximum(self.size - 2, 1)
+        return np.where(self.size > 2, change, 0.0)
 
 
 def add_up(groups: IntArray, values: NDArray[Any], n_groups: int) -> Array:

@@ -96,9 +96,10 @@ def empirical_mixtures(
     mass = np.bincount(packed.inverse, weights)
     offsets = np.searchsorted(table[:, 0], np.arange(pool + 2))
     per_cell = np.bincount(cells, weights, minlength=pool + 1)
-    return Mixtures.trusted(
-        table[:, 1:] / k, mass / per_cell[table[:, 0]], offsets, np.where(source < 0, pool, source)
-    )
+    points = table[:, 1:] / k
+    shares = mass / per_cell[table[:, 0]]
+    index = np.where(source < 0, pool, source)
+    return Mixtures.trusted(points, shares, offsets, index)
 
 
 def _thinned_rows(

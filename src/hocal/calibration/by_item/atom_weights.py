@@ -104,7 +104,8 @@ def _minimise(logs: Array, functions: Array) -> Array:
 def _newton_change(functions: Array, weights: Array, gap: Array) -> Array:
     """Return the change of the logarithms of weights in a whole step."""
     weighted = functions * weights[..., None]
-    curvature = functions.transpose(0, 2, 1) @ weighted - gap[:, :, None] * gap[:, None, :]
+    products = gap[:, :, None] * gap[:, None, :]
+    curvature = functions.transpose(0, 2, 1) @ weighted - products
     curvature += RIDGE * np.eye(gap.shape[1])
     step = np.linalg.solve(curvature, -gap[..., None])
     return np.asarray((functions @ step)[..., 0])

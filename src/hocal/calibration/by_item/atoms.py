@@ -150,12 +150,15 @@ def _even_numbers(n_atoms: int, n_classes: int) -> tuple[Array, Array]:
     """
     roots = np.sqrt(_primes(2 * n_classes))
     numbers = (0.5 + np.arange(1, n_atoms + 1)[:, None] * roots) % 1
-    return np.asarray(ndtri(numbers[:, ::2])), np.asarray(numbers[:, 1::2], np.float64)
+    normal = np.asarray(ndtri(numbers[:, ::2]))
+    uniform = np.asarray(numbers[:, 1::2], np.float64)
+    return normal, uniform
 
 
 def _primes(n: int) -> Index:
     """Return the first n primes."""
-    limit = int(n * (np.log(n + 2) + np.log(np.log(n + 2)))) + 10  # above the n-th prime
+    log = np.log(n + 2)
+    limit = int(n * (log + np.log(log))) + 10  # above the n-th prime
     is_prime = np.arange(limit) > 1
     for factor in range(2, int(np.sqrt(limit)) + 1):
         is_prime[2 * factor :: factor] = False

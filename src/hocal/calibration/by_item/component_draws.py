@@ -28,7 +28,8 @@ class Pairs(NamedTuple):
     @property
     def same(self) -> Mask:
         """Whether both count, and are equal."""
-        return np.asarray(self.counted.all(axis=-1) & (self.label[..., 0] == self.label[..., 1]))
+        equal = self.label[..., 0] == self.label[..., 1]
+        return np.asarray(self.counted.all(axis=-1) & equal)
 
 
 class Choice(NamedTuple):
@@ -59,11 +60,14 @@ def choose(weights: Array, position: Array) -> Choice:
     """Find positions in (0, 1) among weights on the last axis, which need not sum to 1."""
     sums = np.cumsum(weights, axis=-1)
     target = position * sums[..., -1]
-    index = np.minimum((sums <= target[..., None]).sum(axis=-1), weights.shape[-1] - 1)
+    n_passed = (sums <= target[..., None]).sum(axis=-1)
+    index = np.minimum(n_passed, weights.shape[-1] - 1)
+    previous = np.maximum(index - 1, 0)
     end = np.take_along_axis(sums, index[..., None], axis=-1)[..., 0]
-    before = np.take_along_axis(sums, np.maximum(index - 1, 0)[..., None], axis=-1)[..., 0]
+    before = np.take_along_axis(sums, previous[..., None], axis=-1)[..., 0]
     start = np.where(index > 0, before, 0.0)
-    return Choice(index, np.clip((target - start) / np.maximum(end - start, TINY), 0, 1))
+    width = np.maximum(end - start, TINY)
+    return Choice(index, np.clip((target - start) / width, 0, 1))
 
 
 def pair_probabilities(family: Components, q: Array, counts: Array, pairs: Pairs) -> Array:
@@ -109,19 +113,27 @@ def _star_pairs(family: Components, q: Array, counts: Array, pairs: Pairs) -> Ar
     """Sum over J of the product of two probabilities, each of a lapse or of the class J."""
     e = family.lapses
     certain = certain_classes(family, q, counts).transpose(0, 2, 1)
-    lapse = [np.where(pairs.counted[..., [k]], e * _pick(q, pairs, k), 1.0) for k in (0, 1)]
-    hit = [pairs.counted[..., [k]] * (1 - e) for k in (0, 1)]
-    at = [np.take_along_axis(certain, pairs.label[..., [k]], axis=1) for k in (0, 1)]
-    both = hit[0] * hit[1] * at[0] * pairs.same[..., None]
-    once = lapse[0] * hit[1] * at[1] + lapse[1] * hit[0] * at[0]
-    return np.asarray(lapse[0] * lapse[1] + once + both)
+    lapses = []
+    hits = []
+    at = []
+    for place in (0, 1):
+        counted = pairs.counted[..., [place]]
+        lapses.append(np.where(counted, e * _pick(q, pairs, place), 1.0))
+        hits.append(counted * (1 - e))
+        at.append(np.take_along_axis(certain, pairs.label[..., [place]], axis=1))
+    neither = lapses[0] * lapses[1]
+    second = lapses[0] * hits[1] * at[1]
+    first = lapses[1] * hits[0] * at[0]
+    both = hits[0] * hits[1] * at[0] * pairs.same[..., None]
+    return np.asarray(neither + (second + first) + both)
 
 
 def certain_classes(family: Components, q: Array, counts: Array) -> Array:
     """Return the posterior of the class J of each star, (n_items, n_stars, n_classes)."""
     e = family.lapses[:, None]
     mean = np.maximum(q, TINY)[:, None]
-    logs = np.log(mean) + counts[:, None] * (np.log(1 - e + e * mean) - np.log(e * mean))
+    gain = np.log(1 - e + e * mean) - np.log(e * mean)
+    logs = np.log(mean) + counts[:, None] * gain
     posterior = np.exp(logs - logs.max(axis=2, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=2, keepdims=True))
 

@@ -162,7 +162,8 @@ class Components:
         gains = self._gain_of_certain(mean[:, None])
         for c, e in enumerate(self.lapses):
             posterior = _star_posterior(e, mean, labels)
-            columns.append(posterior.expect(labels, gains[:, c], certain[:, c]) - lapsed[:, c])
+            gain = posterior.expect(labels, gains[:, c], certain[:, c])
+            columns.append(gain - lapsed[:, c])
         return np.stack(columns, axis=1)
 
     def mean(self, q: Array, weights: Array, labels: Labels | None = None) -> Array:
@@ -244,7 +245,8 @@ def _dirichlet_shannon(s: float, mean: Array, labels: Labels, totals: Array, psi
 def _star_brier(e: float, mean: Array, square: Array, labels: Labels) -> Array:
     """Return 1 - E ||(1 - e) e_J + e q||^2 given labels."""
     at_certain = _star_posterior(e, mean, labels).expect(labels, mean**2, square)
-    return np.asarray(1 - (1 - e) ** 2 - 2 * e * (1 - e) * at_certain - e**2 * square)
+    both = 2 * e * (1 - e) * at_certain
+    return np.asarray(1 - (1 - e) ** 2 - both - e**2 * square)
 
 
 def _star_posterior(e: float, mean: Array, labels: Labels) -> _StarPosterior:
