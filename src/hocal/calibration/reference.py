@@ -16,7 +16,13 @@ from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import label_totals
 from hocal.calibration.inputs import GivenItems, InputShape
-from hocal.guarantees.shift_evidence import LARGEST, N_MEANS, Means, learn_means
+from hocal.guarantees.shift_evidence import (
+    LARGEST,
+    N_MEANS,
+    Means,
+    learn_means_of,
+    split_by_owner,
+)
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.moments import pair_shares
 
@@ -134,11 +140,9 @@ def learn_reference(
     cells = without_own.cells
     several = ~np.isnan(found.disagreement)
     columns = [found.disagreement[several], found.top, *found.classes.T]
-    n_whole = len(columns)
-    values = [*columns, found.disagreement[several], found.top]
-    owners = [np.full(len(column), row) for row, column in enumerate(columns)]
-    owners += [n_whole + 2 * cells[several], n_whole + 2 * cells + 1]
-    means = learn_means(np.concatenate(values), np.concatenate(owners), n_whole + 2 * n_cells)
+    values = np.concatenate([found.disagreement[several], found.top])
+    owners = np.concatenate([2 * cells[several], 2 * cells + 1])
+    means = learn_means_of([*columns, *split_by_owner(values, owners, 2 * n_cells)])
     centre, spread = _scale(given.rows(EVEN).features)
     summaries = summarise(given.rows(ODD), final.rows(ODD), centre, spread)
     step = max(-(-len(summaries) // MAX_SUMMARIES), 1)

@@ -11,13 +11,24 @@ chosen: where calibration values are few, the smallest product stays small by it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hocal._base.typing import Array, Index, IntArray
 
-__all__ = ["N_MEANS", "SHARES", "STAKES", "Means", "Wealth", "learn_means", "uninvested"]
+__all__ = [
+    "N_MEANS",
+    "SHARES",
+    "STAKES",
+    "Means",
+    "Wealth",
+    "learn_means",
+    "learn_means_of",
+    "split_by_owner",
+    "uninvested",
+]
 
 # Of the new values' bets, in units of the largest that cannot lose everything; neighbours differ by
 # a factor of three, which costs little. Most changes that matter ask for the larger two.
@@ -169,8 +180,18 @@ def learn_means(values: Array, owners: Index, n_rows: int) -> Means:
     n_rows : int
         How many rows there are; one without values can never give evidence.
     """
+    return learn_means_of(split_by_owner(values, owners, n_rows))
+
+
+def split_by_owner(values: Array, owners: Index, n_rows: int) -> list[Array]:
+    """Return the values of each row, in the order in which they come."""
     order = np.argsort(owners, kind="stable")
-    parts = np.split(values[order], np.searchsorted(owners[order], np.arange(1, n_rows)))
+    return np.split(values[order], np.searchsorted(owners[order], np.arange(1, n_rows)))
+
+
+def learn_means_of(parts: Sequence[Array]) -> Means:
+    """Do as `learn_means` does, for the values of each row."""
+    n_rows = len(parts)
     candidates = np.zeros((n_rows, 2, N_MEANS))
     log_doubt = np.zeros((n_rows, 2, N_MEANS))
     centre = np.zeros(n_rows)

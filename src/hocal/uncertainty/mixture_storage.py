@@ -165,5 +165,7 @@ class MixtureStorage:
         if not self.shares_points:
             return self.average(values)
         rounds = self.weights.reshape(-1, len(values))  # one row per passage through the support
+        if (self.sizes == len(values)).all():  # the rows are the mixtures: nothing to sum
+            return np.tensordot(rounds, values, axes=1)
         weights = segment_sum(rounds, self.offsets // len(values))  # (n_mixtures, n_points)
         return np.tensordot(weights, values, axes=1)

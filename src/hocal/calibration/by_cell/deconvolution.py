@@ -166,11 +166,14 @@ def deconvolve(
     fit = fit_effects(tilted, shared.kind)
     tilts = _tilt_all(tilted, shared, fit.effects, has_items)
     within_group = pool.weights / groups.weights[groups.member]
-    weights = _match_pool(tilts, groups, n_items)[:, groups.member] * within_group
     placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
+    # Cells times atoms may be the largest array of a fit: it is made once, and changed in place.
+    weights = _match_pool(tilts, groups, n_items)[:, groups.member[placed.atom]]
+    weights *= within_group[placed.atom]
+    weights *= placed.share
     return Deconvolution(
         placed.points,
-        weights[:, placed.atom] * placed.share,
+        weights,
         pool.weights[placed.atom] * placed.share,
         dict(zip([*shared.names, "cell"], fit.scales.tolist(), strict=True)),
         pool.gap,
