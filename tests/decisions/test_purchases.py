@@ -277,3 +277,15 @@ def test_bad_input_is_named(changes: dict[str, object], message: str) -> None:
 def test_labels_that_no_atom_allows_are_refused() -> None:
     with pytest.raises(hocal.InputError, match="`counts` must be possible under the mixtures"):
         next_labels(hocal.Mixtures.from_points([[1.0, 0.0]]), [[0, 1]], budget=1)
+
+
+def test_gains_of_few_atoms_and_many_classes_are_those_of_every_snapshot() -> None:
+    """By products of atoms, or class by class: ||E[p; y]||^2 / m_y summed over labels y."""
+    generator = np.random.default_rng(3)
+    p = generator.dirichlet(np.full(40, 0.2), size=(5, 2))
+    found = hocal.next_labels(hocal.Mixtures.from_ensemble(p), None, budget=5, limit=1)
+
+    mean = p.mean(axis=1)
+    joint = np.einsum("iay,iav->iyv", p, p) / 2
+    reached = (np.square(joint).sum(axis=2) / mean).sum(axis=1)
+    assert found.gain == pytest.approx(reached - np.square(mean).sum(axis=1), abs=1e-12)

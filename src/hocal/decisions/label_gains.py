@@ -111,7 +111,8 @@ def expected_gains(
     uncertainty = np.empty(n_states)
     exact = np.zeros((n_states, n_exact + 1))
     tables = [_list_snapshots(t, mixtures.n_classes) for t in range(1, n_exact + 1)]
-    size = len(tables[-1][0]) * int(mixtures.sizes.max())
+    n_values = 1 if objective == "aleatoric" else mixtures.n_classes
+    size = len(tables[-1][0]) * max(int(mixtures.sizes.max()), n_values)
     known = list(_chances(mixtures.support[None], tables)) if _all_on(mixtures) else None
     for block in _blocks(mixtures, states, max(BLOCK_PRODUCTS // size, 1)):
         f = _what_counts(block.points, objective)
@@ -199,13 +200,23 @@ def _perfect(weights: Array, f: Array, objective: str) -> Array:
 def _after(weights: Array, f: Array, chances: Array, objective: str) -> Array:
     """Return what is reached on average over labels with these chances given each atom."""
     weighted = (weights[:, :, None] * f).swapaxes(1, 2)  # (n_states, n_values, n_atoms)
-    joint = weighted @ chances  # E[f; s], (n_states, n_values, n_snapshots)
     if objective == "majority":
+        joint = weighted @ chances  # E[f; s], (n_states, n_values, n_snapshots)
         return np.asarray(joint.max(axis=1).sum(axis=1))
-    squares = np.square(joint).sum(axis=1)
+    squares = _squares(weighted, chances)
     probability = (weights[:, None] @ chances)[:, 0]
     reached = np.divide(squares, probability, out=np.zeros_like(squares), where=probability > 0)
     return np.asarray(reached.sum(axis=1))
+
+
+def _squares(weighted: Array, chances: Array) -> Array:
+    """Return ||E[f; s]||^2 of each snapshot, by the products of atoms where these are few."""
+    n_values, n_atoms = weighted.shape[1:]
+    n_listed = chances.shape[2]
+    if n_atoms * (n_values + n_listed) >= n_values * n_listed:
+        return np.asarray(np.square(weighted @ chances).sum(axis=1))
+    products = weighted.swapaxes(1, 2) @ weighted  # (n_states, n_atoms, n_atoms)
+    return np.asarray(((products @ chances) * chances).sum(axis=1))
 
 
 def _continue(exact: Array, uncertainty: Array, n_labels: int) -> Array:
