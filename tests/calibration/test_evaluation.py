@@ -37,6 +37,42 @@ def test_items_with_more_labels_count_with_all_their_snapshots() -> None:
     assert error.max == pytest.approx(0, abs=1e-12)
 
 
+def test_cells_compared_in_blocks_have_the_distances_of_all_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mixtures, p = world(60, 5, seed=0)
+    counts = draw_labels(p, 3, random_state=1)
+    options = {"k": 2, "cells": np.arange(60) % 9, "n_cells": 11, "n_resamples": 4}
+    whole = hocal.calibration_error(mixtures, counts, **options, random_state=2)
+    monkeypatch.setattr("hocal.calibration.evaluation.BLOCK_NUMBERS", 40)
+
+    found = hocal.calibration_error(mixtures, counts, **options, random_state=2)
+
+    assert found.per_cell == pytest.approx(whole.per_cell, abs=1e-12, nan_ok=True)
+    assert found.null == pytest.approx(whole.null, abs=1e-12, nan_ok=True)
+
+
+def test_many_cells_of_many_classes_are_compared_with_fewer_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """110 classes have 6,105 pairs of labels, too many to list; 30 cells get 20 draws each."""
+    mixtures, p = world(60, 110, seed=0)
+    counts = draw_labels(p, 2, random_state=1)
+    monkeypatch.setattr("hocal.calibration.evaluation.MAX_DRAWN", 30 * 110 * 20)
+    drawn = []
+    draw = Mixtures.draw
+
+    def spy(self: Mixtures, k: int, **options: object) -> object:
+        drawn.append(len(self))
+        return draw(self, k, **options)
+
+    monkeypatch.setattr(Mixtures, "draw", spy)
+
+    hocal.calibration_error(mixtures, counts, k=2, cells=np.arange(60) % 30, n_resamples=1)
+
+    assert drawn == [600, 60]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_p_values_are_uniform_under_the_truth(n_classes: int) -> None:

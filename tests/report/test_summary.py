@@ -158,6 +158,18 @@ def test_of_many_items_a_sample_is_measured(
     assert (measured["n_items"], measured["n_available"]) == (100, 400)
 
 
+def test_of_items_with_many_classes_fewer_are_measured(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_classes = example.probabilities.shape[1]
+    monkeypatch.setattr("hocal.report.trust.MAX_MEASURED_NUMBERS", 50 * n_classes)
+
+    measured = quick(example, counts=example.counts)["trust"]["calibration"]
+
+    assert measured is not None
+    assert (measured["n_items"], measured["n_available"]) == (50, 400)
+
+
 def test_single_labels_are_measured_one_by_one(example: Example) -> None:
     measured = quick(example, counts=np.eye(4, dtype=int)[np.arange(400) % 4])["trust"][
         "calibration"
@@ -317,7 +329,7 @@ def test_blocks_of_items_do_not_change_their_values(
     example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = quick(example, counts=example.counts)["parts"]["aleatoric"]
-    monkeypatch.setattr("hocal.report.item_values.ROWS", 70)
+    monkeypatch.setattr("hocal.report.item_values.NUMBERS", 200)
     blocks = quick(example, counts=example.counts)["parts"]["aleatoric"]
 
     assert blocks == pytest.approx(whole, abs=1e-5)

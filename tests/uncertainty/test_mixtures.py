@@ -302,6 +302,15 @@ def test_drawn_labels_follow_the_projection() -> None:
     assert shares == pytest.approx([0.5, 0.0], abs=0.015)
 
 
+def test_labels_drawn_in_blocks_are_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(4), size=(50, 3))
+    ensemble = Mixtures.from_ensemble(p)
+    whole = ensemble.draw(np.arange(50), random_state=1)
+    monkeypatch.setattr("hocal.uncertainty.mixtures.CACHE_BYTES", 8 * 4 * 7)
+
+    assert ensemble.draw(np.arange(50), random_state=1).tolist() == whole.tolist()
+
+
 def test_items_may_draw_different_numbers_of_labels() -> None:
     assert two_worlds().draw([3, 5], random_state=0).sum(axis=1).tolist() == [3, 5]
 

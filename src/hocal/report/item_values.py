@@ -24,7 +24,7 @@ __all__ = ["ENOUGH_TO_AGREE", "CloserLook", "ItemValues", "look_closer"]
 # that people disagree about it.
 ENOUGH_TO_AGREE = 3
 FEWEST_TO_AGREE = 2
-ROWS = 100_000  # items that are decomposed at once: some tens of MB for ten classes
+NUMBERS = 1_000_000  # predicted probabilities that are decomposed at once: some tens of MB
 MAX_NUMBERS = 10_000_000  # in the atoms of items that are looked at closely at once: 80 MB
 ATOMS = 400  # at most, of an item
 # Classes whose labels are told apart for the gain of one more label; the others of an item, which
@@ -163,7 +163,8 @@ def _with_labels(
 
 def _decompose(calibrator: SnapshotCalibrator, given: Describe, rows: Index) -> Decomposition:
     """Return the parts of some items, which are decomposed block by block."""
-    blocks = [rows[start : start + ROWS] for start in range(0, len(rows), ROWS)]
+    step = max(NUMBERS // calibrator.statistics_.n_classes, 1)
+    blocks = [rows[start : start + step] for start in range(0, len(rows), step)]
     parts = [calibrator.decompose(**given(block)) for block in blocks]
     if len(parts) == 1:
         return parts[0]
