@@ -318,8 +318,10 @@ def _summarise(
     mean = shared @ prior.parameters + shared.sum(axis=1, keepdims=True) * own
     expected = _EXPECTED[entropy](prior.parameters, own, total)
     lower, upper = _limits(draws, entropy, confidence)
-    leading = draws.argmax(axis=2)
-    leads = np.stack([(leading == j).mean(axis=1) for j in range(own.shape[1])], axis=1)
+    n_rows, n_draws, n_classes = draws.shape
+    leading = draws.argmax(axis=2) + n_classes * np.arange(n_rows)[:, None]
+    times = np.bincount(leading.reshape(-1), minlength=n_rows * n_classes)
+    leads = times.reshape(n_rows, n_classes) / n_draws
     return _Facts(
         mean=mean,
         aleatoric=(weights * expected).sum(axis=1),
