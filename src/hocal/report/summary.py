@@ -64,7 +64,7 @@ def summarise(
     counts : array or sparse matrix of shape (n_items, n_classes), optional
         Labels of the same items that were not used to fit. Without them nothing is measured, only
         certified. Items may have none. At most 10,000 items are measured, drawn at random, and
-        fewer beyond a hundred classes: a million predicted probabilities. What is said
+        fewer with more than 25 classes: 250,000 predicted probabilities. What is said
         about an item takes its labels into account; averages do not.
     features : array of shape (n_items, n_features), optional
         What else the calibrator was fitted on.

@@ -21,8 +21,9 @@ __all__ = ["Measurement", "measure", "trust"]
 
 # held-out items: their mixtures, and distances of that many a hundred times over, take seconds
 MAX_MEASURED = 10_000
-# probabilities of held-out items: beyond a hundred classes fewer items, whose atoms fit into memory
-MAX_MEASURED_NUMBERS = 1_000_000
+# predicted probabilities of those items: with more than 25 classes fewer items are measured, whose
+# atoms take no more than a hundred MB
+MAX_MEASURED_NUMBERS = 250_000
 # below that the entropy of an item's histogram is too far below that of its distribution
 ENOUGH_LABELS = 10
 
