@@ -359,7 +359,7 @@ def test_a_missing_value_is_refused_unless_dropping_is_asked_for(column: str) ->
         check(table, time="time")
     result = check(table, time="time", missing="drop")
     assert result.n_missing == 1
-    assert "1 rows with missing values were left out." in result.table()
+    assert "1 row with missing values was left out." in result.table()
 
 
 @pytest.mark.parametrize(
