@@ -429,3 +429,17 @@ def test_no_model_is_worse_than_the_best_possible_one() -> None:
 
     assert found.best_accuracy.lower > 0.79
     assert found.remaining.upper < 0.02
+
+
+def test_no_floor_is_estimated_above_what_the_model_itself_loses() -> None:
+    """Few labels of many classes leave the entropy open; that of the best model is no higher."""
+    generator = np.random.default_rng(8)
+    p = generator.dirichlet([0.1] * 60, 400) + 1e-6
+    p /= p.sum(axis=1, keepdims=True)
+
+    found = hocal.headroom(p, generator.multinomial(2, p))
+
+    assert found.irreducible.estimate <= found.loss.estimate
+    assert found.remaining.estimate >= 0
+    for part in found.per_class.values():
+        assert part.irreducible.estimate <= max(part.loss.estimate, part.irreducible.lower)

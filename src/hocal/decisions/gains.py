@@ -276,8 +276,8 @@ class ModelLosses:
             return HeadroomPart(int(rows.sum()), interval, unknown, unknown._replace(upper=highest))
         floor = self.irreducible_limits(rows, bounds, delta).inside(most)
         left = self.remaining_limits(rows, bounds, delta)
-        irreducible = _inside(estimate, floor)
         mean_loss = float(self.losses.values[paired].mean())
+        irreducible = _inside(min(estimate, mean_loss), floor)  # this model is no better than best
         remaining = _inside(mean_loss - irreducible.estimate, left)
         return HeadroomPart(int(rows.sum()), interval, irreducible, remaining)
 
