@@ -198,6 +198,28 @@ def test_pictures_are_drawn(
     assert "inside their noise band" in capsys.readouterr().out
 
 
+def test_pictures_of_a_page_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `make picture` takes those of the report."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    monkeypatch.setattr(sys, "path", [*sys.path])  # to which the script adds
+    script = runpy.run_path(str(ROOT / "docs" / "_pictures" / "page.py"))
+    page = tmp_path / "page.html"
+    page.write_text('<h1>Page</h1><p class="contrast">Two items.</p>', encoding="utf-8")
+
+    taken = script["take"](page, tmp_path)
+
+    assert [path.name for path in taken] == ["page.png", "two-items.png"]
+    assert {path.name for path in taken} <= {path.name for path in script["IMAGES"].iterdir()}
+
+
+def test_pictures_in_readme_are_small() -> None:
+    """So that a clone stays quick."""
+    sizes = [path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()]
+
+    assert max(sizes) < 300_000
+
+
 @pytest.mark.parametrize("document", PLAIN_FILES, ids=name_of)
 def test_relative_links_lead_to_files(document: Path) -> None:
     """Of the files that are read where they lie; the build checks the links between pages."""
