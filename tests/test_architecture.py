@@ -250,6 +250,7 @@ ROOMS: dict[str, list[str]] = {
         "schema",
         "label_schema",
         "media",
+        "independence",
         "words",
         "headroom_words",
         "label_words",

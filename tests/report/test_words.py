@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from hocal.guarantees.promises import OUTSIDE
 from hocal.report import Report, Summary, summarise, words
 from report.example import Example
 
@@ -97,7 +98,7 @@ def test_vacuous_cells_are_said_plainly(changed: Any) -> None:
     text = words.about_trust(changed)[2].text
 
     assert "In 3 cells there are too few labels to prove anything." in text
-    assert "In 1 cell the estimate lies outside its limits." in text
+    assert "In 1 cell, marked with !, the estimate lies outside its limits." in text
 
 
 def test_borrowed_labels_are_said_plainly(changed: Any) -> None:
@@ -150,7 +151,7 @@ def test_remarks_warn_about_a_cell(changed: Any) -> None:
 
     assert words.remarks(row | usual | {"aleatoric_inside": True}) == []
     assert words.remarks(row | usual | {"aleatoric_inside": False}) == [
-        "estimate outside its interval: leans on other cells"
+        f"! estimate outside its limits. {OUTSIDE}"
     ]
     assert words.remarks(row | usual | {"aleatoric_vacuous": True}) == [
         "too few labels to prove anything"

@@ -12,6 +12,9 @@ from hocal.calibration.inputs import GivenItems
 
 __all__ = ["SeenItems", "item_fingerprints"]
 
+SURELY_SOME = 10.0  # expected, of which none is seen once in twenty thousand times
+DEVIATIONS = 3.0  # above what chance brings: once in a thousand times
+
 
 class SeenItems(NamedTuple):
     """What tells the items of a fit from new ones; nothing after a fit on statistics."""
@@ -49,16 +52,14 @@ class SeenItems(NamedTuple):
         """Tell which items were in the fit, with these labels or with others.
 
         An item is known by its prediction, or by its prediction and labels, where no other item of
-        the fit and none of the given ones has the same. Where many items share a prediction, as
-        with a few answers of a judge, they are known only if all of them are those of the fit.
+        the fit and none of the given ones has the same, and such matches are more than chance.
+        Where many items share a prediction, as with a few answers of a judge, they are known only
+        if all of them are those of the fit.
         """
-        prints = _input_fingerprints(given)
-        known = _known_alone(prints, self.inputs)
+        known = _recognise(_input_fingerprints(given), self.inputs)
         if labels is None or not len(self.fingerprints):
-            return known | _all_known(prints, self.inputs)
-        with_labels = item_fingerprints(given, labels)
-        known |= _known_alone(with_labels, self.fingerprints)
-        return known | _all_known(with_labels, self.fingerprints)
+            return known
+        return known | _recognise(item_fingerprints(given, labels), self.fingerprints)
 
 
 def item_fingerprints(given: GivenItems, labels: Counts) -> Fingerprints:
@@ -74,16 +75,24 @@ def _inputs(given: GivenItems) -> list[np.ndarray]:
     return [given.members] if given.features is None else [given.members, given.features]
 
 
-def _known_alone(prints: Fingerprints, known: Fingerprints) -> Mask:
-    """Tell which fingerprints are among the known ones, once here and once there."""
-    if not len(known) or not len(prints):
+def _recognise(prints: Fingerprints, fitted: Fingerprints) -> Mask:
+    """Tell which fingerprints are those of fitted items, and not of new ones that look alike.
+
+    By Good and Turing, a new item looks like none of the fit with a chance of N1 / n, and like one
+    that is alone there with a chance of 2 N2 / n, where N1 and N2 looks occur once and twice in the
+    fit of n items.
+    """
+    if not len(fitted) or not len(prints):
         return np.zeros(len(prints), dtype=bool)
-    once_there, times_there = np.unique(known, return_counts=True)
-    _, place, times_here = np.unique(prints, return_inverse=True, return_counts=True)
-    once_here = times_here[place] == 1
-    return np.asarray(once_here & (find(prints, once_there[times_there == 1]) >= 0))
-
-
-def _all_known(prints: Fingerprints, known: Fingerprints) -> bool:
-    """Tell whether the fingerprints are the known ones, each as often."""
-    return len(prints) == len(known) > 0 and np.array_equal(np.sort(prints), known)
+    looks, times = np.unique(fitted, return_counts=True)
+    place = find(prints, looks)
+    times_there = np.where(place >= 0, times[place], 0)
+    n_unlike = len(prints) * (times == 1).sum() / len(fitted)
+    same = len(prints) == len(fitted) and np.array_equal(np.sort(prints), fitted)
+    if same or (n_unlike >= SURELY_SOME and times_there.all()):
+        return np.ones(len(prints), dtype=bool)
+    _, own, times_here = np.unique(prints, return_inverse=True, return_counts=True)
+    alone = (times_there == 1) & (times_here[own] == 1)
+    by_chance = len(prints) * 2 * (times == 2).sum() / len(fitted)
+    beyond_chance = alone.sum() > by_chance + DEVIATIONS * np.sqrt(by_chance)
+    return np.asarray(alone & beyond_chance)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["certificate_assumptions"]
+__all__ = ["OUTSIDE", "certificate_assumptions"]
+
+# What to do about an estimate outside its own limits, which its cell's labels make improbable.
+OUTSIDE = (
+    "It leans on other cells: trust the limits there, and label more items of the cell or make "
+    "fewer, larger cells."
+)
 
 _ITEMS = "Items of a cell are independent draws from the population the certificate speaks about."
 _OTHERS = (

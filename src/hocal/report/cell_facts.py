@@ -38,6 +38,12 @@ class Limits(NamedTuple):
         vacuous, inside = certificate.vacuous(quantity), certificate.inside(quantity)
         return cls(lower, upper, vacuous, inside, certificate.estimate(quantity))
 
+    def holding(self, shown: Array, n_items: IntArray) -> Limits:
+        """Return the same limits, inside which an average over items must lie as well."""
+        with np.errstate(invalid="ignore"):  # no interval holds nothing
+            held = (self.lower - ROUNDING <= shown) & (shown <= self.upper + ROUNDING)
+        return self._replace(inside=self.inside & (held | (n_items == 0)))
+
     def above(self, average: float, n_items: IntArray) -> Mask:
         """Tell which cells have a lower limit above the average of items, and of their cells.
 
@@ -89,6 +95,8 @@ class CellFacts:
         averages = {kind: float(means[kind] @ n_items / n_items.sum()) for kind in KINDS}
         excess = {kind: means[kind] - averages[kind] for kind in KINDS}
         limits = {kind: Limits.of(certificate, kind) for kind in KINDS}
+        if calibrator.panel_size is None:  # a panel disagrees less than all people
+            limits["aleatoric"] = limits["aleatoric"].holding(parts.aleatoric, n_items)
         return cls(
             names=tuple(calibrator.partition_.cell_names(classes)),
             n_items=n_items,

@@ -85,7 +85,12 @@ def _complement(missed: Interval) -> Interval:
 def _calibrated(
     study: Study, rows: Index, judged: Judged, loss: str, delta: float
 ) -> Interval | None:
-    """Return the loss of the calibrated predictions; None where it may be infinite."""
+    """Return the loss of the calibrated predictions; None where it is not known.
+
+    It may be infinite, or flattered by items that were fitted on.
+    """
+    if study.fitted[rows].any():
+        return None
     calibrated = study.calibrator.predict_proba(**study.given.of(rows))
     if loss == "log" and (calibrated == 0).any():
         return None

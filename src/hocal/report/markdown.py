@@ -128,7 +128,7 @@ def _cell(row: CellRow) -> list[str]:
         whole(row["n_items"]),
         fixed(row["aleatoric"]),
         fixed(row["epistemic"]),
-        words.interval(row["aleatoric_interval"], row["aleatoric_vacuous"]),
+        words.mark(row) + words.interval(row["aleatoric_interval"], row["aleatoric_vacuous"]),
         confused,
     ]
 

@@ -66,9 +66,8 @@ def _widths(study: Study, cell: int) -> WidthRow:
     def forecast(n_items: int, k: int) -> float:
         # More labels never widen a certificate; the forecast is of a typical sample, and this one
         # may be lucky.
-        width = interval_width(
-            n_items, k=k, mixture=mixture, confidence=study.certificate.confidence
-        )
+        worth = max(int(n_items / study.certificate.design_effect), 1)
+        width = interval_width(worth, k=k, mixture=mixture, confidence=study.certificate.confidence)
         return number(min(width, now))
 
     return {

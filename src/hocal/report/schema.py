@@ -101,10 +101,13 @@ class Parts(TypedDict):
 
 
 class Calibration(TypedDict):
-    """Predictions against held-out labels."""
+    """Predictions against held-out labels: those of items that were not fitted, if there are 50."""
 
     n_items: int  #: items measured
     n_available: int  #: items with at least k labels, of which at most a fixed number is measured
+    n_fitted: int  #: of all items with at least k labels, those that the model was fitted on
+    #: whether fitted items were measured, for lack of others: a figure that flatters the model
+    training: bool
     k: int  #: labels in a snapshot
     #: distance between predicted and observed snapshots, from 0 to 2, items weighing the same
     mean: float
@@ -131,6 +134,11 @@ class CertificatePart(TypedDict):
     mean_width: float | None
     #: share of the items in a cell with an aleatoric interval that says something
     informed_share: float
+    informed_items: int  #: how many these are
+    #: how many calibration items count as one, because labels do not look independent; else 1
+    design_effect: float
+    calibration_items: int  #: in these cells
+    effective_items: int  #: what they count as
     assumptions: list[str]
 
 
@@ -149,6 +157,8 @@ class Check(TypedDict):
     n_judgements: int
     n_items: int
     n_annotators: int
+    #: how many items are worth one where items share annotators; None where it cannot be told
+    design_effect: float | None
     findings: list[CheckFinding]
 
 

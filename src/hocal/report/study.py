@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError
-from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 from hocal._base.validation import check_counts, check_finite_matrix, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
+from hocal.calibration.inputs import check_items
 from hocal.guarantees.certificates import Certificate
 from hocal.report.cell_facts import CellFacts
 from hocal.report.item_values import ItemValues
@@ -45,6 +46,7 @@ class Study:
     probabilities: Array  #: (n_items, n_classes), the mean of the members
     cells: Index  #: (n_items,) the cell of each item
     counts: Counts | None  #: held-out labels, rows may be empty
+    fitted: Mask  #: (n_items,) whether the calibrator was fitted on the item; False without labels
     values: ItemValues
     facts: CellFacts
 
@@ -58,13 +60,14 @@ class Study:
         cells: ArrayLike | None,
         classes: Any,
         confidence: float,
+        design_effect: float = 1.0,
     ) -> Study:
         """Validate what the user gave and look at every item and every cell once."""
         inner, probabilities, known_classes = _predictions(calibrator, data)
         p, where = inner.locate(probabilities, cells=cells)
         labels = _check_labels(counts, p)
         names = class_names(known_classes if classes is None else classes, p.shape[1])
-        certificate = calibrator.certify(confidence)
+        certificate = calibrator.certify(confidence, design_effect=design_effect)
         given = Given(
             np.asarray(probabilities, dtype=np.float64),
             None if features is None else check_finite_matrix(features),
@@ -79,6 +82,7 @@ class Study:
             probabilities=p,
             cells=where,
             counts=labels,
+            fitted=_find_fitted(inner, given, labels),
             values=values,
             facts=CellFacts.of(inner, certificate, names, values, where),
         )
@@ -112,6 +116,13 @@ def _predictions(
         rule = "must be a SnapshotCalibrator or a HigherOrderCalibratedClassifier"
         raise InputError("calibrator", rule, value=repr(calibrator))
     return calibrator, data, None
+
+
+def _find_fitted(calibrator: SnapshotCalibrator, given: Given, labels: Counts | None) -> Mask:
+    """Tell which items the calibrator was fitted on: their labels are not held out."""
+    if labels is None:
+        return np.zeros(len(given.probabilities), dtype=bool)
+    return calibrator.seen_.recognise(check_items(given.probabilities, given.features), labels)
 
 
 def _check_labels(counts: Any, probabilities: Array) -> Counts | None:

@@ -12,6 +12,7 @@ from hocal._base.validation import check_integer, check_random_state
 from hocal.report.cells import describe_cells, describe_confusions
 from hocal.report.classes import describe_classes
 from hocal.report.headroom import describe_headroom, measure_gains
+from hocal.report.independence import design_effect, read_check
 from hocal.report.items import (
     ChosenItems,
     describe_contrast,
@@ -64,8 +65,9 @@ def summarise(
     counts : array or sparse matrix of shape (n_items, n_classes), optional
         Labels of the same items that were not used to fit. Without them nothing is measured, only
         certified. Items may have none. At most 10,000 items are measured, drawn at random, and
-        fewer with more than 25 classes: 250,000 predicted probabilities. What is said
-        about an item takes its labels into account; averages do not.
+        fewer with more than 25 classes: 250,000 predicted probabilities. Items that the
+        calibrator was fitted on are left out, or the figure is said to be one of training. What
+        is said about an item takes its labels into account; averages do not.
     features : array of shape (n_items, n_features), optional
         What else the calibrator was fitted on.
     cells : array of shape (n_items,), optional
@@ -80,7 +82,8 @@ def summarise(
     texts : sequence of str, optional
         Texts for the gallery.
     check : AnnotationCheck or dict, optional
-        What is known about the independence of the labels.
+        What is known about the independence of the labels. Where it warns of dependence, limits are
+        widened by its design effect.
     title : str
         Title of the report.
     confidence : float, default=0.95
@@ -120,7 +123,11 @@ def summarise(
     >>> bool(abs(parts["predictive"]["mean"] - whole) < 1e-5)
     True
     """
-    study = Study.of(calibrator, probabilities, counts, features, cells, classes, confidence)
+    checked = read_check(check)
+    effect = design_effect(checked)
+    study = Study.of(
+        calibrator, probabilities, counts, features, cells, classes, confidence, effect
+    )
     n_items = len(study.cells)
     generator = check_random_state(random_state)
     names = check_rows(items, "items", n_items)
@@ -141,7 +148,7 @@ def summarise(
         "headroom": describe_headroom(study, gained),
         "parts": describe_parts(study),
         "classes": describe_classes(study, gained),
-        "trust": trust(study, measurement, check),
+        "trust": trust(study, measurement, checked),
         "cells": described,
         "leaders": leaders,
         "confusions": describe_confusions(study),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer, label_totals
 from hocal.calibration.against_truth import aleatoric_error
 from hocal.calibration.evaluation import CalibrationError
-from hocal.report.schema import Calibration, CertificatePart, Check, CheckFinding, Trust
+from hocal.report.schema import Calibration, CertificatePart, Check, Trust
 from hocal.report.study import Study, number
 from hocal.uncertainty.moments import pair_shares
 
@@ -26,6 +26,9 @@ MAX_MEASURED = 10_000
 MAX_MEASURED_NUMBERS = 250_000
 # below that the entropy of an item's histogram is too far below that of its distribution
 ENOUGH_LABELS = 10
+# Items that were not fitted: as many tell a miscalibration of a tenth; with fewer, all are measured
+# and the figure is called one of training.
+FEWEST_FRESH = 50
 
 
 class Measurement(NamedTuple):
@@ -47,6 +50,8 @@ class _HeldOut(NamedTuple):
     cells: Index
     counts: IntArray
     n_available: int  #: items with enough labels, measured or not
+    n_fitted: int  #: items with enough labels that the model was fitted on
+    training: bool  #: whether such are among those measured
     k: int  #: labels in a snapshot
 
 
@@ -85,6 +90,8 @@ def _overall(
     return {
         "n_items": len(held_out.rows),
         "n_available": held_out.n_available,
+        "n_fitted": held_out.n_fitted,
+        "training": held_out.training,
         "k": held_out.k,
         "mean": number(found.mean),
         "worst": number(found.max),
@@ -107,14 +114,18 @@ def _choose(study: Study, k: int | None, generator: np.random.Generator) -> _Hel
     available = np.flatnonzero(totals >= size)
     if not len(available):
         return None
-    rows = available
+    fresh = available[~study.fitted[available]]
+    n_fitted = len(available) - len(fresh)
+    training = n_fitted > 0 and len(fresh) < FEWEST_FRESH
+    rows = measured = available if training else fresh
     most = min(MAX_MEASURED, max(MAX_MEASURED_NUMBERS // len(study.classes), 1))
-    if len(available) > most:
-        rows = np.sort(generator.choice(available, most, replace=False))
-    return _HeldOut(rows, study.cells[rows], study.labels(rows), len(available), size)
+    if len(measured) > most:
+        rows = np.sort(generator.choice(measured, most, replace=False))
+    labels = study.labels(rows)
+    return _HeldOut(rows, study.cells[rows], labels, len(measured), n_fitted, training, size)
 
 
-def trust(study: Study, measurement: Measurement | None, check: Any) -> Trust:
+def trust(study: Study, measurement: Measurement | None, check: Check | None) -> Trust:
     """Return what speaks for and against the numbers."""
     used = study.used
     borrowed = used[study.facts.source[used] != "cell"]
@@ -123,35 +134,7 @@ def trust(study: Study, measurement: Measurement | None, check: Any) -> Trust:
         "certificate": _certificate(study),
         "borrowed_cells": len(borrowed),
         "borrowed_items": int(study.facts.n_items[borrowed].sum()),
-        "check": None if check is None else _check(check),
-    }
-
-
-def _check(check: Any) -> Check:
-    """Return the findings of an AnnotationCheck or of its dict; single annotators stay out."""
-    content = check.as_dict() if hasattr(check, "as_dict") else check
-    try:
-        return {
-            "n_judgements": content["n_judgements"],
-            "n_items": content["n_items"],
-            "n_annotators": content["n_annotators"],
-            "findings": [_check_finding(finding) for finding in content["findings"]],
-        }
-    except (LookupError, TypeError, ValueError) as error:
-        lack = f" without {error}" if isinstance(error, KeyError) else ""
-        raise InputError(
-            "check",
-            "must be an AnnotationCheck or its as_dict(), which `hocal check --json` prints",
-            value=f"{type(check).__name__}{lack}",
-        ) from error
-
-
-def _check_finding(finding: Any) -> CheckFinding:
-    return {
-        "topic": str(finding["topic"]),
-        "severity": str(finding["severity"]),
-        "message": str(finding["message"]),
-        "action": str(finding["action"]),
+        "check": check,
     }
 
 
@@ -222,6 +205,7 @@ def _certificate(study: Study) -> CertificatePart:
     certificate = study.certificate
     limits = facts.aleatoric_limits
     certified = facts.calibration_items > 0
+    n_informed = int(facts.n_items[~limits.vacuous].sum())
     return {
         "confidence": certificate.confidence,
         "simultaneous": certificate.simultaneous,
@@ -229,6 +213,10 @@ def _certificate(study: Study) -> CertificatePart:
         "n_vacuous": int((certified & limits.vacuous).sum()),
         "n_outside": int((certified & ~limits.inside).sum()),
         "mean_width": _average(limits.upper - limits.lower, np.where(certified, facts.n_items, 0)),
-        "informed_share": number(facts.n_items[~limits.vacuous].sum() / facts.n_items.sum()),
+        "informed_share": n_informed / int(facts.n_items.sum()),
+        "informed_items": n_informed,
+        "design_effect": number(certificate.design_effect),
+        "calibration_items": int(certificate.n_items.sum()),
+        "effective_items": int(certificate.effective_items.sum()),
         "assumptions": list(certificate.assumptions),
     }

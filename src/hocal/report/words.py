@@ -6,10 +6,13 @@ from typing import Any, Literal, NamedTuple
 
 from hocal._base.plurals import counted
 from hocal._base.shares import percent
+from hocal.guarantees.promises import OUTSIDE
+from hocal.report.independence import is_dependent
 from hocal.report.schema import (
     BudgetRow,
     Calibration,
     CellRow,
+    CertificatePart,
     CheckFinding,
     Confusion,
     ItemRow,
@@ -33,6 +36,7 @@ __all__ = [
     "interval",
     "list_labels",
     "looks_dependent",
+    "mark",
     "percent",
     "remarks",
     "whole",
@@ -44,6 +48,7 @@ ADVICE = {
     "epistemic": "The model does not know: improve it, or add data",
     "aleatoric": "People disagree: accept it, or ask a clearer question",
 }
+ENOUGH_INFORMED = 0.5  # share of the items in cells with limits that say something
 SIGNIFICANT = 0.05  # p-values below count as a sign of miscalibration
 MOST = 0.6  # a part with at least this share of the uncertainty is "most of it"
 CLOSE_DISAGREEMENT = 0.02  # predicted and observed disagreement that differ by less agree
@@ -191,13 +196,19 @@ def interval(ends: list[float] | None, vacuous: bool) -> str:
     return "says nothing" if vacuous else f"{fixed(ends[0])} to {fixed(ends[1])}"
 
 
+def mark(row: CellRow) -> str:
+    """Return a mark for an estimate outside its limits, else nothing."""
+    proved = row["aleatoric_interval"] and not row["aleatoric_vacuous"]
+    return "! " if proved and not row["aleatoric_inside"] else ""
+
+
 def remarks(row: CellRow) -> list[str]:
     """Return what a reader should know about a cell before trusting its numbers."""
     notes = [] if row["source"] == "cell" else [BORROWED[row["source"]]]
     if row["aleatoric_interval"] and row["aleatoric_vacuous"]:
         notes.append("too few labels to prove anything")
     elif row["aleatoric_interval"] and not row["aleatoric_inside"]:
-        notes.append("estimate outside its interval: leans on other cells")
+        notes.append(f"! estimate outside its limits. {OUTSIDE}")
     if row["p_value"] is not None and row["p_value"] < SIGNIFICANT:
         notes.append(f"held-out labels unlike the prediction (p = {row['p_value']:.2g})")
     return notes
@@ -216,6 +227,10 @@ def _measured(calibration: Calibration | None) -> Finding:
         f"Perfect predictions would be {fixed(calibration['noise_floor'])} apart by chance, "
         f"and as far as this in {percent(calibration['p_value'])} of cases."
     )
+    if calibration["training"]:
+        return Finding("caution", "A training figure, no test", f"{_fitted(calibration)} {text}")
+    if calibration["n_fitted"]:
+        text += f" {_fitted(calibration)}"
     if calibration["p_value"] >= SIGNIFICANT:
         return Finding("good", "No sign of miscalibration", text)
     return Finding(
@@ -223,10 +238,23 @@ def _measured(calibration: Calibration | None) -> Finding:
     )
 
 
+def _fitted(calibration: Calibration) -> str:
+    """Say how many of the items were fitted on, and what that means."""
+    were = "was" if calibration["n_fitted"] == 1 else "were"
+    fitted = f"{counted(calibration['n_fitted'], 'item')} with labels {were} fitted on"
+    if not calibration["training"]:
+        return f"{fitted} and left out."
+    return (
+        f"{fitted}: on these any model looks good, and too few others are left to measure. "
+        "Pass labels of items that were not used to fit."
+    )
+
+
 def _held_out_items(calibration: Calibration) -> str:
+    noun = "item" if calibration["training"] else "held-out item"
     if calibration["n_items"] == calibration["n_available"]:
-        return counted(calibration["n_items"], "held-out item")
-    available = counted(calibration["n_available"], "held-out item")
+        return counted(calibration["n_items"], noun)
+    available = counted(calibration["n_available"], noun)
     return f"{whole(calibration['n_items'])} of {available}"
 
 
@@ -252,7 +280,10 @@ def _disagreement(calibration: Calibration) -> list[Finding]:
         )
     tolerance = max(CLOSE_DISAGREEMENT, CLOSE_SHARE * observed)
     close = abs(predicted - observed) <= tolerance
-    return [Finding("good" if close else "caution", "Disagreement, predicted and seen", text)]
+    if calibration["training"]:
+        text += " Most of these labels were fitted on: this is no test."
+    good = close and not calibration["training"]
+    return [Finding("good" if good else "caution", "Disagreement, predicted and seen", text)]
 
 
 def _certified(trust: Trust) -> Finding:
@@ -260,9 +291,9 @@ def _certified(trust: Trust) -> Finding:
     scope = "for all cells at once" if part["simultaneous"] else "for each cell on its own"
     n_informed = part["n_cells"] - part["n_vacuous"]
     text = (
-        f"With confidence {percent(part['confidence'])} {scope}, the labels prove limits for the "
+        f"With confidence {percent(part['confidence'])} {scope}, the labels give limits for the "
         f"aleatoric uncertainty of {whole(n_informed)} of {counted(part['n_cells'], 'cell')} with "
-        f"labels, which hold {percent(part['informed_share'])} of the items. "
+        f"labels, which hold {counted(part['informed_items'], 'item')}. "
         f"The mean width is {fixed(part['mean_width'])} nats."
     )
     if part["n_vacuous"]:
@@ -270,12 +301,24 @@ def _certified(trust: Trust) -> Finding:
             f" In {counted(part['n_vacuous'], 'cell')} there are too few labels to prove anything."
         )
     if part["n_outside"]:
-        text += f" In {counted(part['n_outside'], 'cell')} the estimate lies outside its limits."
-    good = part["informed_share"] >= 0.5 and not part["n_outside"]
-    return Finding(
-        "good" if good else "caution",
-        f"Proved for {percent(part['informed_share'])} of the items",
-        text,
+        cells = counted(part["n_outside"], "cell")
+        text += f" In {cells}, marked with !, the estimate lies outside its limits. {OUTSIDE}"
+    share = percent(part["informed_share"])
+    if looks_dependent(trust):
+        title = f"Limits for {share} of the items are not proved: labels look dependent"
+        return Finding("caution", title, f"{text} {_widened(part)}")
+    good = part["informed_share"] >= ENOUGH_INFORMED and not part["n_outside"]
+    return Finding("good" if good else "caution", f"Proved for {share} of the items", text)
+
+
+def _widened(part: CertificatePart) -> str:
+    """Say what dependent labels did to the limits."""
+    if part["design_effect"] <= 1:
+        return "Limits hold for independent labels only; how much too narrow they are is not known."
+    n_items = part["calibration_items"]
+    return (
+        f"Limits are widened for that: {counted(n_items, 'calibration item')} count as "
+        f"{whole(part['effective_items'])}, which is reasonable but no guarantee."
     )
 
 
@@ -330,7 +373,7 @@ def _independent(trust: Trust) -> Finding:
 
 def looks_dependent(trust: Trust) -> bool:
     """Tell whether a check warned of more than people who judged an item twice."""
-    return any(finding["topic"] != "repeats" for finding in _warnings(trust))
+    return is_dependent(trust["check"])
 
 
 def _warnings(trust: Trust) -> list[CheckFinding]:
