@@ -223,6 +223,7 @@ ROOMS: dict[str, list[str]] = {
         "shannon_kernel",
         "tensor_operations",
         "decomposition",
+        "label_metric",
         "metrics",
         "heads",
         "pairs",

@@ -20,9 +20,7 @@ if find_spec("torchmetrics") is None:
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-from torchmetrics import Metric
 
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
@@ -35,7 +33,6 @@ from hocal._base.validation import (
     check_integer,
     check_n_resamples,
     check_same_length,
-    check_simplex,
 )
 from hocal.calibration import against_truth, evaluation
 from hocal.calibration.scores import (
@@ -44,6 +41,7 @@ from hocal.calibration.scores import (
     score_columns,
     score_of_columns,
 )
+from hocal.torch.label_metric import LabelMetric, as_array, as_mixtures
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -53,59 +51,7 @@ __all__ = ["AleatoricError", "CalibrationError", "Resolution", "SnapshotScore"]
 Predictions = Mixtures | Tensor
 
 
-class _LabelMetric(Metric):
-    """What the metrics share: states that are lists of numbers, and the result behind the number.
-
-    A list state is one-dimensional, so that processes whose items have other numbers of atoms, or
-    that saw no item at all, can be gathered.
-    """
-
-    is_differentiable = False
-    full_state_update = False
-    _lists: ClassVar[dict[str, torch.dtype]] = {}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        for name in self._lists:
-            self.add_state(name, default=[], dist_reduce_fx="cat")
-
-    def result(self) -> Any:
-        """Return what hocal's function of the same name returns on all items of all processes."""
-        with self.sync_context(
-            dist_sync_fn=self.dist_sync_fn, should_sync=bool(self.sync_on_compute)
-        ):
-            return self._measure()
-
-    def sync(self, *arguments: Any, **options: Any) -> None:
-        """Gather the states of all processes; one without items takes part with empty ones."""
-        for name, dtype in self._lists.items():
-            state = getattr(self, name)
-            if isinstance(state, list) and not state:
-                state.append(torch.empty(0, dtype=dtype, device=self.device))
-        super().sync(*arguments, **options)
-
-    def _measure(self) -> Any:
-        raise NotImplementedError
-
-    def _keep(self, **arrays: NDArray[Any]) -> None:
-        """Add the numbers of a batch to the lists."""
-        for name, array in arrays.items():
-            flat = torch.tensor(array.reshape(-1), dtype=self._lists[name], device=self.device)
-            getattr(self, name).append(flat)
-
-    def _kept(self, name: str) -> NDArray[Any]:
-        """Return all numbers of a list."""
-        state = getattr(self, name)
-        whole = torch.cat(state) if isinstance(state, list) and state else state
-        if isinstance(whole, list) or len(whole) == 0:
-            raise InputError("counts", "must have been given to `update` before a result is asked")
-        return np.asarray(whole.cpu().numpy())
-
-    def _scalar(self, value: float) -> Tensor:
-        return torch.tensor(value, dtype=torch.float64, device=self.device)
-
-
-class SnapshotScore(_LabelMetric):
+class SnapshotScore(LabelMetric):
     """Mean log-probability per label of the labels of all items, as `hocal.snapshot_score`.
 
     Larger is better. Two numbers are kept for each item, 16 bytes.
@@ -146,7 +92,7 @@ class SnapshotScore(_LabelMetric):
         counts : Tensor or array of shape (n_items, n_classes)
             How many people chose each class; as many labels per item as there are.
         """
-        self._keep(columns=score_columns(_as_mixtures(predictions), _as_array(counts)))
+        self._keep(columns=score_columns(as_mixtures(predictions), as_array(counts)))
 
     def compute(self) -> Tensor:
         """Return the score."""
@@ -156,7 +102,7 @@ class SnapshotScore(_LabelMetric):
         return score_of_columns(self._kept("columns").reshape(-1, 2), self.confidence)
 
 
-class Resolution(_LabelMetric):
+class Resolution(LabelMetric):
     """Share of the differences in disagreement that is explained, as `hocal.resolution`.
 
     Larger is better; items need four labels or more. Three numbers are kept for each item, 24
@@ -189,8 +135,8 @@ class Resolution(_LabelMetric):
 
     def update(self, predictions: Predictions, counts: Any) -> None:
         """Take a batch; arguments as in `SnapshotScore.update`."""
-        parts = decompose(_as_mixtures(predictions), "brier")
-        self._keep(columns=resolution_columns(parts, _as_array(counts)))
+        parts = decompose(as_mixtures(predictions), "brier")
+        self._keep(columns=resolution_columns(parts, as_array(counts)))
 
     def compute(self) -> Tensor:
         """Return the resolution; NaN where the labels show no difference between items."""
@@ -200,7 +146,7 @@ class Resolution(_LabelMetric):
         return resolution_of_columns(self._kept("columns").reshape(-1, 3), self.confidence)
 
 
-class AleatoricError(_LabelMetric):
+class AleatoricError(LabelMetric):
     """Error of the predicted aleatoric uncertainty, cell by cell, as `hocal.aleatoric_error`.
 
     Two numbers are kept for each cell, however many items there are. `result` is the error of each
@@ -263,9 +209,9 @@ class AleatoricError(_LabelMetric):
         cells : Tensor or array of shape (n_items,)
             Cell of each item, as a partition assigns it.
         """
-        parts = decompose(_as_mixtures(predictions), self.entropy)
-        gaps = against_truth.aleatoric_gaps(parts, _as_array(counts))
-        where = check_cells(_as_array(cells), len(gaps), n_cells=self.n_cells)
+        parts = decompose(as_mixtures(predictions), self.entropy)
+        gaps = against_truth.aleatoric_gaps(parts, as_array(counts))
+        where = check_cells(as_array(cells), len(gaps), n_cells=self.n_cells)
         sums = np.bincount(where, gaps, minlength=self.n_cells)
         n_items = np.bincount(where, minlength=self.n_cells)
         self.gaps = self.gaps + torch.from_numpy(sums).to(self.device)
@@ -285,7 +231,7 @@ class AleatoricError(_LabelMetric):
         return against_truth.average_gaps(self.gaps.cpu().numpy(), n_items, average)
 
 
-class CalibrationError(_LabelMetric):
+class CalibrationError(LabelMetric):
     """Distance of predicted from observed snapshots, as `hocal.calibration_error`.
 
     `compute` is its mean over items, and `result` has its noise floor and p-value. These are
@@ -342,15 +288,15 @@ class CalibrationError(_LabelMetric):
 
     def update(self, predictions: Predictions, counts: Any, cells: Any) -> None:
         """Take a batch; arguments as in `AleatoricError.update`."""
-        mixtures = _as_mixtures(predictions)
+        mixtures = as_mixtures(predictions)
         n_classes = self._n_classes or mixtures.n_classes
         if mixtures.n_classes != n_classes:
             rule = f"must have the {n_classes} classes of earlier batches"
             raise InputError("predictions", rule, value=mixtures.n_classes)
         minimum = self.k or 1
-        labels = check_dense_counts(_as_array(counts), n_classes=n_classes, minimum_total=minimum)
+        labels = check_dense_counts(as_array(counts), n_classes=n_classes, minimum_total=minimum)
         check_same_length(mixtures, labels, ("predictions", "counts"))
-        where = check_cells(_as_array(cells), len(labels))
+        where = check_cells(as_array(cells), len(labels))
         atom = mixtures.pairs(mixtures.index).atom
         self._n_classes = n_classes
         self._keep(
@@ -384,24 +330,3 @@ class CalibrationError(_LabelMetric):
             n_resamples=self.n_resamples,
             random_state=self.random_state,
         )
-
-
-def _as_mixtures(predictions: Any) -> Mixtures:
-    """Return mixtures of Mixtures, of members or of single predictions."""
-    if isinstance(predictions, Mixtures):
-        return predictions
-    if not isinstance(predictions, Tensor) or predictions.ndim not in (2, 3):
-        found = type(predictions).__name__
-        if isinstance(predictions, Tensor):
-            found = f"shape {tuple(predictions.shape)}"
-        rule = "must be Mixtures or a tensor (n_items, n_members, n_classes)"
-        remedy = "hocal.torch.as_mixtures takes outputs of other layouts."
-        raise InputError("predictions", rule, value=found, remedy=remedy)
-    numbers = predictions.detach().to("cpu", torch.float64).numpy()
-    p = check_simplex(numbers, "predictions")
-    return Mixtures.from_ensemble(p) if p.ndim == 3 else Mixtures.from_points(p)
-
-
-def _as_array(values: Any) -> Any:
-    """Return a tensor as an array, and anything else as it is."""
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
