@@ -142,6 +142,19 @@ def test_dependent_labels_are_said_to_make_limits_too_narrow(changed: Any) -> No
     assert warning not in headroom_words.about_headroom(changed)
 
 
+def test_labels_of_the_fit_are_no_test_of_the_calibrated_prediction() -> None:
+    world = make_mixture_world(120, 3, random_state=5)
+    counts = world.draw(3, random_state=6)
+    calibrator = hocal.SnapshotCalibrator(method="cells").fit(world.predictions, counts)
+
+    summary = summarise(calibrator, world.predictions, counts, planning=False)
+
+    assert summary["headroom"]["n_fitted"] == 120
+    assert summary["headroom"]["calibrated"] is None
+    said = "The calibration was fitted on labels of 120 of 120 items."
+    assert said in Report(summary).markdown()
+
+
 def test_of_many_items_some_are_measured_and_the_page_says_how_many(
     example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:

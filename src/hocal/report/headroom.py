@@ -32,6 +32,7 @@ class Gained:
     loss: str  #: "log", or "brier" where a prediction is 0 and its log loss may be infinite
     n_items: int  #: items measured
     n_available: int  #: items with labels
+    n_fitted: int  #: of those measured, items that the calibrator was fitted on
     confidence: float
     whole: HeadroomPart
     agreement: Interval  #: how often a new person agrees with the model's most likely class
@@ -57,6 +58,7 @@ def measure_gains(study: Study, generator: np.random.Generator) -> Gained | None
         loss=loss,
         n_items=len(rows),
         n_available=n_available,
+        n_fitted=int(study.fitted[rows].sum()),
         confidence=confidence,
         whole=losses.whole(delta),
         agreement=_complement(missed.loss),
@@ -127,6 +129,7 @@ def describe_headroom(study: Study, gained: Gained | None) -> Headroom:
         "confidence": gained.confidence,
         "n_items": gained.n_items,
         "n_available": gained.n_available,
+        "n_fitted": gained.n_fitted,
         "gains": describe_gains(gained.whole),
         "calibrated": None if gained.calibrated is None else _limited(gained.calibrated),
         "agreement": _limited(gained.agreement),
@@ -145,6 +148,7 @@ def _expected(study: Study) -> Headroom:
         "confidence": None,
         "n_items": len(study.cells),
         "n_available": 0,
+        "n_fitted": 0,
         "gains": {
             "loss": _without_limits(parts.predictive.mean()),
             "irreducible": _without_limits(parts.aleatoric.mean()),

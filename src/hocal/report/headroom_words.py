@@ -98,6 +98,12 @@ def _how_measured(headroom: Headroom) -> str:
 
 def _about_calibration(headroom: Headroom) -> list[str]:
     calibrated = headroom["calibrated"]
+    if headroom["n_fitted"]:
+        fitted = f"{whole(headroom['n_fitted'])} of {counted(headroom['n_items'], 'item')}"
+        return [
+            f"The calibration was fitted on labels of {fitted}. They tell what your model loses, "
+            "unless it was trained on them, and not what the calibrated prediction does."
+        ]
     if calibrated is None:
         return []
     return [

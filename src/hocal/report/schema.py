@@ -354,6 +354,8 @@ class Headroom(TypedDict):
     confidence: float | None  #: of each pair of limits; None where nothing was measured
     n_items: int  #: items measured, or else all items of the report
     n_available: int  #: items with labels, of which at most a fixed number is measured
+    #: of those measured, items that the calibrator was fitted on: no test of its own predictions
+    n_fitted: int
     gains: Gains
     #: the loss of the calibrated predictions on the same items; None where it was not measured
     calibrated: Limited | None
