@@ -381,7 +381,7 @@ def test_a_missing_value_is_refused_unless_dropping_is_asked_for(column: str) ->
         (
             {"label": [["a"], ["b"], ["a"], ["b"]]},
             {},
-            "`label` must name a column of text, numbers or dates",
+            "Column .label. of `table` must hold plain values, such as text or numbers, got Object",
         ),
     ],
 )
