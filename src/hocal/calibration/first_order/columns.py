@@ -6,6 +6,7 @@ Logarithms are centred over the classes, since a softmax does not see what all o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,11 @@ def make_design(rows: Rows) -> Design:
 def make_columns(rows: Rows, design: Design) -> Grouped:
     """Return the regression of the labels on the columns, and their groups."""
     dtype = rows.members.dtype
-    shared = np.stack(shared_columns(rows.members, design.floors, plain=not design.has_matrix))
+    n_items, _, n_classes = rows.members.shape
+    shared = np.empty((len(design.shared_scale), n_items, n_classes), dtype)
+    columns = shared_columns(rows.members, design.floors, plain=not design.has_matrix)
+    for place, column in enumerate(columns):  # one at a time: together they are large
+        shared[place] = column
     shared /= design.shared_scale.astype(dtype)[:, None, None]
     has_members = "members" in design.groups
     inputs = _own_inputs(rows, design.floors[0], design.has_matrix, has_members)
@@ -94,8 +99,8 @@ def make_columns(rows: Rows, design: Design) -> Grouped:
     return Grouped(problem, shared_groups, ("bias", *design.groups))
 
 
-def shared_columns(members: Floats, floors: Array, *, plain: bool) -> list[Floats]:
-    """Return columns (n_items, n_classes) with one weight for all classes.
+def shared_columns(members: Floats, floors: Array, *, plain: bool) -> Iterator[Floats]:
+    """Yield columns (n_items, n_classes) with one weight for all classes, each as it is made.
 
     The first is the logarithm of the mean prediction at the first floor; `plain` leaves it at that.
     Then come the other floors, a temperature that changes with the entropy of the prediction, the
@@ -103,15 +108,17 @@ def shared_columns(members: Floats, floors: Array, *, plain: bool) -> list[Float
     """
     mean = members.mean(axis=1)
     main = centred_logarithm(mean, floors[0])
+    yield main
     if plain:
-        return [main]
-    columns = [main, *(centred_logarithm(mean, floor) for floor in floors[1:])]
-    columns.append(main * (_relative_entropy(mean)[:, None] - main.dtype.type(0.5)))
+        return
+    for floor in floors[1:]:
+        yield centred_logarithm(mean, floor)
+    yield main * (_relative_entropy(mean)[:, None] - main.dtype.type(0.5))
     if members.shape[1] > 1:
         logs = centred_logarithm(members, floors[0])
-        columns.append(logs.mean(axis=1))
-        columns += list(logs.swapaxes(0, 1)) if members.shape[1] <= MAX_MEMBERS else []
-    return columns
+        yield logs.mean(axis=1)
+        if members.shape[1] <= MAX_MEMBERS:
+            yield from logs.swapaxes(0, 1)
 
 
 def centred_logarithm(probabilities: Floats, floor: float) -> Floats:

@@ -146,7 +146,7 @@ class Recalibration(NamedTuple):
         dtype = np.float32 if len(self.tables) else np.float64
         members = members.astype(dtype, copy=False)
         mean = members.mean(axis=1)
-        columns = shared_columns(members, self.floors, plain=not len(self.matrix))
+        columns = [*shared_columns(members, self.floors, plain=not len(self.matrix))]
         columns += table_columns(mean, self.tables)
         if len(columns) != len(self.shared):
             rule = "must have as many members as in the fit"
