@@ -111,8 +111,7 @@ def expected_gains(
     uncertainty = np.empty(n_states)
     exact = np.zeros((n_states, n_exact + 1))
     tables = [_list_snapshots(t, mixtures.n_classes) for t in range(1, n_exact + 1)]
-    n_values = 1 if objective == "aleatoric" else mixtures.n_classes
-    size = len(tables[-1][0]) * max(int(mixtures.sizes.max()), n_values)
+    size = _numbers(mixtures, objective, len(tables[-1][0]))
     known = list(_chances(mixtures.support[None], tables)) if _all_on(mixtures) else None
     for block in _blocks(mixtures, states, max(BLOCK_PRODUCTS // size, 1)):
         f = _what_counts(block.points, objective)
@@ -125,6 +124,20 @@ def expected_gains(
     exact[exact < ROUNDING * np.maximum(uncertainty, ROUNDING)[:, None]] = 0.0
     exact = np.minimum(np.maximum.accumulate(exact, axis=1), uncertainty[:, None])
     return LabelGains(uncertainty, _continue(exact, uncertainty, n_labels))
+
+
+def _numbers(mixtures: Mixtures, objective: str, n_listed: int) -> int:
+    """Return how many numbers the largest array has for one state."""
+    n_atoms = int(mixtures.sizes.max())
+    n_values = 1 if objective == "aleatoric" else mixtures.n_classes
+    if objective != "majority" and _few_atoms(n_atoms, n_values, n_listed):
+        return n_atoms * max(n_values, n_listed)
+    return n_listed * max(n_atoms, n_values)
+
+
+def _few_atoms(n_atoms: int, n_values: int, n_listed: int) -> bool:
+    """Tell whether products of atoms are fewer than those of values and snapshots."""
+    return n_atoms * (n_values + n_listed) < n_values * n_listed
 
 
 def _list_snapshots(t: int, n_classes: int) -> tuple[Array, Array]:
@@ -212,8 +225,7 @@ def _after(weights: Array, f: Array, chances: Array, objective: str) -> Array:
 def _squares(weighted: Array, chances: Array) -> Array:
     """Return ||E[f; s]||^2 of each snapshot, by the products of atoms where these are few."""
     n_values, n_atoms = weighted.shape[1:]
-    n_listed = chances.shape[2]
-    if n_atoms * (n_values + n_listed) >= n_values * n_listed:
+    if not _few_atoms(n_atoms, n_values, chances.shape[2]):
         return np.asarray(np.square(weighted @ chances).sum(axis=1))
     products = weighted.swapaxes(1, 2) @ weighted  # (n_states, n_atoms, n_atoms)
     return np.asarray(((products @ chances) * chances).sum(axis=1))
