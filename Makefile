@@ -10,7 +10,7 @@ COVERAGE ?=
 # Hostile calls of make fuzz, and the seed that chooses them.
 CALLS ?= 100000
 SEED ?= 0
-BENCHMARKS := imports wasserstein decomposition deconvolution calibration items annotations
+BENCHMARKS := imports wasserstein decomposition deconvolution calibration items annotations sizes
 
 # Those that run on a CPU; the last writes the tables of experiments/README.md.
 EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_errors ferplus_table binary_regression \

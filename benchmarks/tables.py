@@ -421,6 +421,53 @@ def annotation_cells() -> str:
     return table(["labels", "group-by", "`cell_statistics`", "ratio", "memory"], rows)
 
 
+def sizes() -> str:
+    """Return time and memory of every operation on large data."""
+    return _size_table([])
+
+
+def size_limits() -> str:
+    """Return the same for people who ask what happens beyond."""
+    return _size_table(["beyond"])
+
+
+# Where more than time and memory grows with the data.
+GROWS = "time and memory grow with the items"
+BEYOND = {
+    "predict_mixture": "refused above 250 million numbers, with how many items to list at a time",
+    "summarise and page": "10,000 items are measured, fewer with many classes",
+    "calibration_error": "cells are compared with fewer draws each",
+    "next_labels": "fewer labels ahead are exact",
+    "plan_budget": "grows with the budget, not with the items",
+    "certify": "time grows with filled cells, some milliseconds each",
+    "wasserstein": "refused above 25 million distances between two mixtures",
+    "Monitor.update": "items are watched in turn; memory stays",
+}
+
+
+def _size_table(more: list[str]) -> str:
+    """Return one row for each operation and two columns for each size."""
+    found = stored("sizes")["rows"]
+    places = list(dict.fromkeys((row["n_items"], row["n_classes"]) for row in found))
+    names = list(dict.fromkeys(row["operation"] for row in found))
+    by_place = {(row["operation"], row["n_items"], row["n_classes"]): row for row in found}
+    rows = []
+    for name in names:
+        cells = [_size_entry(by_place.get((name, *place))) for place in places]
+        beyond = [BEYOND.get(name.split(",")[0], GROWS)] if more else []
+        rows.append([f"`{name}`" if '"' in name else name, *cells, *beyond])
+    heads = [f"{count(n_items)} x {count(n_classes)}" for n_items, n_classes in places]
+    return table(["operation", *heads, *more], rows)
+
+
+def _size_entry(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "-"
+    if "refused" in row or "stopped" in row:
+        return "refused" if "refused" in row else str(row["stopped"])
+    return f"{duration(row['seconds'])}, {memory(row['bytes'])}"
+
+
 def imports() -> str:
     """Return what starting costs."""
     rows = [
@@ -577,12 +624,14 @@ TABLES: tuple[Maker, ...] = (
     items,
     annotation_counts,
     annotation_cells,
+    sizes,
     imports,
 )
 
 DOCUMENTS: dict[Path, tuple[Maker, ...]] = {
     HERE / "README.md": TABLES,
     ROOT / "docs" / "comparison.md": (comparison,),
+    ROOT / "docs" / "limits.md": (size_limits,),
 }
 
 

@@ -1,10 +1,13 @@
 """Pages say what the stored results of benchmarks say; `make bench-tiny` runs the benchmarks."""
 
 import importlib.util
+import inspect
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import hocal
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -19,7 +22,9 @@ def load_tables() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("document", ["benchmarks/README.md", "docs/comparison.md"])
+@pytest.mark.parametrize(
+    "document", ["benchmarks/README.md", "docs/comparison.md", "docs/limits.md"]
+)
 def test_documents_hold_the_stored_results(document: str) -> None:
     tables = load_tables()
     path = BENCHMARKS.parent / document
@@ -32,3 +37,19 @@ def test_every_benchmark_has_a_result() -> None:
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"measure", "tables"}
 
     assert {path.stem for path in (BENCHMARKS / "results").glob("*.json")} == scripts
+
+
+def test_every_public_function_is_measured_on_large_data_or_excused() -> None:
+    script = (BENCHMARKS / "sizes.py").read_text(encoding="utf-8")
+    functions = {name for name in hocal.__all__ if inspect.isfunction(getattr(hocal, name))}
+
+    assert {
+        name for name in functions if f"hocal.{name}" not in script and f'"{name}"' not in script
+    } == set()
+
+
+def test_large_data_have_three_sizes() -> None:
+    rows = load_tables().stored("sizes")["rows"]
+
+    found = {(row["n_items"], row["n_classes"]) for row in rows}
+    assert found == {(1_000_000, 10), (100_000, 100), (50_000, 1_000)}
