@@ -29,6 +29,8 @@ PLAIN_FILES = sorted(
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 ON_SPARK = ROOT / "examples" / "spark_tables.py"
 PICTURES = ROOT / "examples" / "pictures.py"
+STORIES = ROOT / "examples" / "four_stories.py"
+RUN_BY_OTHER_TESTS = (ON_SPARK, PICTURES, STORIES)  # the last by test_stories.py
 LONG = {
     "cifar10h.py",
     "digits_distillation.py",
@@ -150,7 +152,7 @@ def test_examples_of_a_document_run_in_order(
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
-    "example", [case(path, path.name) for path in EXAMPLES if path not in (ON_SPARK, PICTURES)]
+    "example", [case(path, path.name) for path in EXAMPLES if path not in RUN_BY_OTHER_TESTS]
 )
 def test_example_runs(
     example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
