@@ -65,6 +65,7 @@ ROOMS: dict[str, list[str]] = {
         "entropy_boxes",
         "joint_limits",
         "cell_uncertainty",
+        "lasting_limits",
         "cell_error",
         "certificates",
         "certified_sets",

@@ -57,3 +57,12 @@ def test_a_stream_that_is_looked_at_after_every_draw_fails_as_rarely_as_promised
     failed = (highest >= math.log(len(_STAKES) / delta)).mean()
 
     assert failed <= delta + 3 * math.sqrt(delta / 4000)
+
+
+def test_repeats_stand_for_draws() -> None:
+    values = np.array([0.0, 0.4, 1.0])
+    repeats = np.array([30.0, 9.0, 3.0])
+
+    listed = anytime_upper_limit(np.repeat(values, repeats.astype(int)), 0, 1, 0.05)
+
+    assert anytime_upper_limit(values, 0, 1, 0.05, repeats=repeats) == pytest.approx(listed)

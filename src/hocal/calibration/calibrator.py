@@ -557,6 +557,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         simultaneous: bool = False,
         k: int | None = None,
         design_effect: float = 1.0,
+        anytime: bool = False,
     ) -> Certificate:
         """Say what the calibration labels prove about each cell; as `hocal.guarantees.certify`.
 
@@ -575,6 +576,9 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         design_effect : float, default=1.0
             How many items are worth one independent item where items share annotators, as
             ``hocal.check_annotations(...).sharing.design_effect`` estimates it.
+        anytime : bool, default=False
+            Whether it is to hold however often one looks, as after every `partial_fit`. Intervals
+            are then wider; without it they are for a number of items that was fixed in advance.
 
         Returns
         -------
@@ -587,6 +591,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
             "simultaneous": simultaneous,
             "k": k,
             "design_effect": design_effect,
+            "anytime": anytime,
         }
         if check_choice(by, "by", CERTIFIED) != "partition":
             return certify_levels(self._level_sets(by), by, options)

@@ -24,7 +24,9 @@ _STAKES = _SAFE / 2.0 ** np.arange(11)
 _STEPS = 26  # bisections: limits are rounded outwards by 1.5e-8 of the range
 
 
-def anytime_upper_limit(values: Array, low: float, high: float, delta: float) -> float:
+def anytime_upper_limit(
+    values: Array, low: float, high: float, delta: float, *, repeats: Array | None = None
+) -> float:
     """Return what the mean exceeds with chance delta at most, at whatever time it is asked.
 
     Parameters
@@ -35,6 +37,8 @@ def anytime_upper_limit(values: Array, low: float, high: float, delta: float) ->
         Smallest and largest possible values, known beforehand.
     delta : float
         Allowed chance that the limit ever fails, at any number of draws.
+    repeats : ndarray of shape (n_draws,), optional
+        How often each value was drawn; once by default.
 
     Returns
     -------
@@ -48,7 +52,8 @@ def anytime_upper_limit(values: Array, low: float, high: float, delta: float) ->
     >>> round(anytime_upper_limit(np.zeros(1000), 0, 1, 0.025), 4)
     0.006
     """
-    distinct, repeats = np.unique((values - low) / (high - low), return_counts=True)
+    distinct, owner = np.unique((values - low) / (high - low), return_inverse=True)
+    counts = np.bincount(owner, repeats)
     goal = math.log(len(_STAKES) / delta)
     lower, upper = 0.0, 1.0
     # A stake of a share of 1 / (1 - m) lets every factor grow with m: all candidates above a
@@ -56,7 +61,7 @@ def anytime_upper_limit(values: Array, low: float, high: float, delta: float) ->
     for _ in range(_STEPS):
         middle = (lower + upper) / 2
         stakes = _STAKES[:, None] / (1 - middle)
-        log_capital = np.log1p(stakes * (middle - distinct)) @ repeats
+        log_capital = np.log1p(stakes * (middle - distinct)) @ counts
         if np.logaddexp.reduce(log_capital) >= goal:
             upper = middle
         else:
@@ -64,6 +69,8 @@ def anytime_upper_limit(values: Array, low: float, high: float, delta: float) ->
     return low + upper * (high - low)
 
 
-def anytime_lower_limit(values: Array, low: float, high: float, delta: float) -> float:
+def anytime_lower_limit(
+    values: Array, low: float, high: float, delta: float, *, repeats: Array | None = None
+) -> float:
     """Return what the mean falls below with chance delta at most, as `anytime_upper_limit`."""
-    return -anytime_upper_limit(-values, -high, -low, delta)
+    return -anytime_upper_limit(-values, -high, -low, delta, repeats=repeats)

@@ -38,6 +38,7 @@ from hocal.guarantees.cell_uncertainty import (
     rows_by_cell,
 )
 from hocal.guarantees.effective_items import effective_items, fewer_items
+from hocal.guarantees.lasting_limits import lasting_limits
 from hocal.guarantees.promises import certificate_assumptions
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import get_entropy
@@ -64,6 +65,14 @@ BOUNDS = {
         "loss less the lower aleatoric statistic (upper); Brier part or difference (lower), betting"
     ),
     "epistemic brier": "pairs of items, betting",
+}
+LASTING_BOUNDS = {
+    "aleatoric shannon": "linear programs, fixed stakes",
+    "aleatoric brier": "disagreement of an item's labels, fixed stakes",
+    "predictive shannon": "limits of each class, fixed stakes",
+    "predictive brier": "limits of each class, fixed stakes",
+    "epistemic shannon": "predictive less aleatoric limits",
+    "epistemic brier": "predictive less aleatoric limits",
 }
 
 
@@ -129,6 +138,8 @@ class Certificate:
         What each cell holds, where that was said; else empty.
     design_effect : float
         How many items were taken to be worth one independent item.
+    anytime : bool
+        Whether it holds at all numbers of items at once, however often one looks.
 
     Examples
     --------
@@ -162,6 +173,7 @@ class Certificate:
     estimates: Mapping[Target, Array]
     names: tuple[str, ...] = ()
     design_effect: float = 1.0
+    anytime: bool = False
 
     def __len__(self) -> int:
         return len(self.n_items)
@@ -328,6 +340,7 @@ def certify(
     snapshot_size: int | None = None,
     source: ArrayLike | None = None,
     design_effect: float = 1.0,
+    anytime: bool = False,
 ) -> Certificate:
     """Certify the uncertainty of each cell from its calibration labels.
 
@@ -361,6 +374,10 @@ def certify(
         How many items are worth one independent item where items share annotators, as
         ``hocal.check_annotations(...).sharing.design_effect`` estimates it. Intervals and epsilon
         then are those of so many fewer items: an allowance, not a proof.
+    anytime : bool, default=False
+        Whether the intervals are to hold at all numbers of items at once, so that one may look
+        after every new item and stop when one likes. They are wider. Epsilon is not known to hold
+        like that and becomes NaN, as does the set coverage.
 
     Returns
     -------
@@ -382,6 +399,7 @@ def certify(
     delta = 1 - check_fraction(confidence, "confidence")
     check_flag(simultaneous, "simultaneous")
     check_flag(aligned, "aligned")
+    check_flag(anytime, "anytime")
     check_kind(statistics, "statistics", CellStatistics)
     check_kind(mixtures, "mixtures", Mixtures)
     if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
@@ -405,6 +423,13 @@ def certify(
     if source is None:
         source = np.where(has_items, "cell", "none")
     error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
+    coverage = set_coverage(mixtures, error, projected=snapshot_size is None)
+    if anytime:
+        limits = lasting_limits(histogram, statistics.n_cells, delta)
+        error = error._replace(values=np.full_like(error.values, np.nan))
+        coverage = np.full_like(coverage, np.nan)
+    else:
+        limits = _all_limits(worth, histogram, aligned, delta)
     singles = bool((every.totals == 1).any() and (every.totals > 1).any())
     return Certificate(
         confidence=float(confidence),
@@ -414,14 +439,15 @@ def certify(
         epsilon=error.values,
         epsilon_k=error.k,
         epsilon_bound=error.bounds,
-        set_coverage=set_coverage(mixtures, error, projected=snapshot_size is None),
+        set_coverage=coverage,
         source=np.asarray(source),
-        assumptions=certificate_assumptions(singles=singles, design_effect=factor),
-        bounds=dict(BOUNDS),
+        assumptions=certificate_assumptions(singles=singles, anytime=anytime, design_effect=factor),
+        bounds=dict(LASTING_BOUNDS if anytime else BOUNDS),
         n_classes=statistics.n_classes,
-        limits=_all_limits(worth, histogram, aligned, delta),
+        limits=limits,
         estimates=_all_estimates(mixtures),
         design_effect=factor,
+        anytime=bool(anytime),
     )
 
 

@@ -15,8 +15,8 @@ _OTHERS = (
     "Labels of an item are independent given the item; no annotator labels an item twice.",
     "The partition was fixed without the labels counted here.",
     "How many labels an item got was not decided by looking at them.",
-    "How many items there are was fixed in advance, not by looking at these limits.",
 )
+_FIXED_NUMBER = "How many items there are was fixed in advance, not by looking at these limits."
 _SINGLES = (
     "Items with one label are like the others of their cell: "
     "they are left out where two labels are needed."
@@ -24,7 +24,7 @@ _SINGLES = (
 
 
 def certificate_assumptions(
-    *, singles: bool = False, design_effect: float = 1.0
+    *, singles: bool = False, anytime: bool = False, design_effect: float = 1.0
 ) -> tuple[str, ...]:
     """Return what must be true for a certificate to hold.
 
@@ -32,6 +32,8 @@ def certificate_assumptions(
     ----------
     singles : bool, default=False
         Whether some items have one label and others more.
+    anytime : bool, default=False
+        Whether it holds at all numbers of items at once.
     design_effect : float, default=1.0
         How many items were taken to be worth one independent item.
 
@@ -52,4 +54,5 @@ def certificate_assumptions(
             f"{design_effect:.3g} items of a cell are worth one independent draw "
             "from the population spoken about."
         )
-    return (items, *_OTHERS, *(_SINGLES,) * singles)
+    number = () if anytime else (_FIXED_NUMBER,)
+    return (items, *_OTHERS, *number, *(_SINGLES,) * singles)
