@@ -12,6 +12,7 @@ __all__ = ["apply_temperature", "fit_temperature"]
 
 FLOOR = 1e-6  # probability below which logarithms stop: one in a million, a float32's last digits
 RANGE = (0.05, 1e3)  # of temperatures: from nearly one-hot to even odds within a thousandth
+BLOCK_NUMBERS = 1 << 17  # logits at once, a MB: all of them would be as large as the data
 PRECISION = 1e-5  # of the logarithm of the temperature; its standard error is never that small
 
 
@@ -65,14 +66,31 @@ def fit_temperature(probabilities: Array, counts: Counts) -> float:
     """
     logs = _logarithms(probabilities)
     labels = sparse.coo_array(counts)
+    named = logs[labels.row, labels.col]
 
     def loss(log_temperature: float) -> float:
-        logp = _log_softmax(logs * np.exp(-log_temperature))
-        return -float(labels.data @ logp[labels.row, labels.col])
+        factor = np.exp(-log_temperature)
+        largest, rest = _normalisers(logs, factor)
+        logp = named * factor - largest[labels.row] - rest[labels.row]
+        return -float(labels.data @ logp)
 
     bounds = np.log(RANGE)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": PRECISION})
     return float(np.exp(found.x))
+
+
+def _normalisers(logs: Array, factor: float) -> tuple[Array, Array]:
+    """Return the largest logit of each row, and the logarithm of the sum above it, by blocks."""
+    largest = np.empty(len(logs))
+    rest = np.empty(len(logs))
+    step = max(BLOCK_NUMBERS // logs.shape[1], 1)
+    for start in range(0, len(logs), step):
+        rows = slice(start, start + step)
+        logits = logs[rows] * factor
+        largest[rows] = logits.max(axis=1)
+        logits -= largest[rows, None]
+        rest[rows] = np.log(np.exp(logits, out=logits).sum(axis=1))
+    return largest, rest
 
 
 def _logarithms(probabilities: Array) -> Array:
