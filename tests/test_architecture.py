@@ -218,6 +218,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "torch": [
         "counts",
+        "layers",
         "checkpoint",
         "prediction",
         "outputs",

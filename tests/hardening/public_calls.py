@@ -30,6 +30,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import hocal
+from hardening.optional_calls import displays, networks
 
 SECONDS = 10
 BYTES = 2 << 30
@@ -232,7 +233,8 @@ def collect(world: World) -> list[Target]:
                 targets.setdefault(full, _target(world, full, _on_copy(owner, name)))
     for thing in _constructors():
         targets[thing.__name__] = _target(world, thing.__name__, thing)
-    return list(targets.values())
+    optional = [Target(*each) for each in (*displays(world, P, C), *networks())]
+    return [*targets.values(), *optional]
 
 
 def _on_copy(owner: Any, name: str) -> Callable[..., Any]:

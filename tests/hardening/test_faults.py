@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import hocal
+from hocal.cli import main
 
 GENERATOR = np.random.default_rng(6)
 P = GENERATOR.dirichlet(np.full(3, 0.7), size=150)
@@ -29,10 +30,13 @@ generator = np.random.default_rng(6)
 p = generator.dirichlet(np.full(3, 0.7), size=150)
 counts = generator.multinomial(3, p)
 order = np.random.default_rng(int(sys.argv[1])).permutation(150)
-calibrator = hocal.SnapshotCalibrator(method=sys.argv[2]).fit(p[order], counts[order])
-parts = calibrator.decompose(p)
-answers = np.concatenate([calibrator.predict_proba(p).ravel(), parts.aleatoric, parts.epistemic])
-print(hashlib.sha256(answers.tobytes()).hexdigest())
+for method in sys.argv[2:]:
+    calibrator = hocal.SnapshotCalibrator(method=method).fit(p[order], counts[order])
+    parts = calibrator.decompose(p)
+    certified = np.array(calibrator.certify().interval("aleatoric"))
+    answers = [calibrator.predict_proba(p), parts.aleatoric, parts.epistemic, certified]
+    digest = hashlib.sha256(b"".join(each.tobytes() for each in answers)).hexdigest()
+    print(method, digest)
 """
 
 # Fits, forks, and compares what parent and child predict.
@@ -86,14 +90,39 @@ def test_a_full_disk_keeps_the_old_file_and_nothing_else(small_disk: Path) -> No
     assert sorted(entry.name for entry in small_disk.iterdir()) == ["filler", "model.hocal"]
 
 
-def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    folder = tmp_path / "folder"
-    folder.mkdir(mode=0o500)
+@pytest.fixture
+def read_only(small_disk: Path) -> Path:
+    """Make the small disk one that nobody may write to, root neither."""
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    return small_disk
 
-    with pytest.raises(PermissionError, match=r"model\.hocal"):
-        hocal.save(fitted(), folder / "model.hocal")
+
+def test_a_read_only_folder_is_named(read_only: Path) -> None:
+    with pytest.raises(OSError, match=r"Read-only file system: .*model\.hocal"):
+        hocal.save(fitted(), read_only / "model.hocal")
+
+
+@pytest.mark.parametrize("state", ["read-only", "full"])
+def test_commands_say_in_one_line_that_nothing_can_be_written(
+    small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], state: str
+) -> None:
+    hocal.save(fitted(), tmp_path / "model", notes={"item": "item", "classes": '["a", "b", "c"]'})
+    rows = [f"{row},{a},{b},{1 - a - b}" for row, (a, b, _) in enumerate(P.tolist())]
+    (tmp_path / "p.csv").write_text("\n".join(["item,a,b,c", *rows]))
+    if state == "full":
+        (small_disk / "filler").write_bytes(bytes(60_000))
+    else:
+        subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    before = sorted(small_disk.iterdir())
+
+    for command, name in (("predict", "out.csv"), ("report", "out.html")):
+        arguments = [command, tmp_path / "model", tmp_path / "p.csv", "-o", small_disk / name]
+        with pytest.raises(SystemExit, match="2"):
+            main([str(each) for each in arguments])
+        said = capsys.readouterr().err
+        assert said.startswith("hocal: ")
+        assert said.count("\n") == 1
+        assert sorted(small_disk.iterdir()) == before
 
 
 def test_a_folder_is_no_file_to_save_to(tmp_path: Path) -> None:
@@ -122,13 +151,13 @@ def test_a_fork_predicts_the_same_numbers() -> None:
     assert ran.stdout.split() == ["same"]
 
 
-@pytest.mark.parametrize("method", ["items", "empirical"])
-def test_order_threads_and_hash_seeds_do_not_change_a_bit(method: str) -> None:
+def test_order_threads_and_hash_seeds_do_not_change_a_bit() -> None:
+    methods = ["items", "cells", "empirical"]
     digests = set()
-    for order, threads, seed in ((0, "1", "0"), (1, "4", "12345")):
+    for order, threads, seed in ((0, "1", "0"), (1, "2", "12345")):
         settings = {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads}
         ran = subprocess.run(
-            [sys.executable, "-c", DIGEST, str(order), method],
+            [sys.executable, "-c", DIGEST, str(order), *methods],
             env={**os.environ, **settings}, capture_output=True, text=True, check=True,
         )  # fmt: skip
         digests.add(ran.stdout)

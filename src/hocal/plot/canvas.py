@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array
+from hocal._base.validation import check_kind
 from hocal.uncertainty.entropy import Entropy, Shannon
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class Display:
             figure = Figure(figsize=(max(width * n_axes, _NARROWEST), height), layout="constrained")
             row: list[Axes] = list(figure.subplots(1, n_axes, squeeze=False)[0])
         else:
-            row = list(np.asarray(axes, dtype=object).reshape(-1))
+            several = isinstance(axes, (list, tuple, np.ndarray))
+            row = list(np.asarray(axes, dtype=object).reshape(-1)) if several else [axes]
             if len(row) != n_axes:
                 rule = f"must hold {n_axes} axes, one for each panel"
                 raise InputError("ax", rule, value=len(row))
@@ -153,6 +155,9 @@ def require_matplotlib() -> None:
 
 
 def _figure_of(ax: Axes) -> Figure:
+    from matplotlib.axes import Axes
+
+    check_kind(ax, "ax", Axes)
     figure = ax.get_figure(root=True)
     if figure is None:
         rule = "must belong to a figure"

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray, Mask
-from hocal._base.validation import check_choice
+from hocal._base.validation import check_choice, check_kind
 from hocal.guarantees.certificates import Certificate
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink
+from hocal.plot.inputs import check_method
 from hocal.uncertainty.entropy import get_entropy
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class CertificateDisplay(Display):
         entropy : {"shannon", "brier"}
             Measure of uncertainty.
         """
+        check_method(estimator, "certify")
         certificate = estimator.certify(confidence, simultaneous=simultaneous)
         return cls.from_certificate(certificate, quantity=quantity, entropy=entropy)
 
@@ -117,6 +119,7 @@ class CertificateDisplay(Display):
         cls, certificate: Certificate, *, quantity: str = "aleatoric", entropy: str = "shannon"
     ) -> Self:
         """Take a certificate that was made before; options as in `from_estimator`."""
+        check_kind(certificate, "certificate", Certificate)
         lower, upper = certificate.interval(quantity, entropy)
         estimate = certificate.estimate(quantity, entropy)
         certified = np.flatnonzero(certificate.n_items)

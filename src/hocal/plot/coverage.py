@@ -10,16 +10,18 @@ from numpy.typing import ArrayLike
 
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
+    check_array,
     check_dense_counts,
     check_fraction,
     check_integer,
+    check_n_resamples,
     check_random_state,
     check_same_length,
 )
 from hocal.calibration.by_cell.fitting import rank_items
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.plot.canvas import Display, blue, ink
-from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
+from hocal.plot.inputs import check_method, check_some, check_some_mixtures, locate_items
 from hocal.plot.observed import chance_band, scale_noise
 from hocal.plot.predicted import n_listed
 from hocal.uncertainty.mixtures import Mixtures
@@ -34,6 +36,7 @@ __all__ = ["CoverageDisplay"]
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # items whose labels are drawn anew at a time; the spread of more is scaled from these
 MAX_DRAWN = 20_000
+MAX_LEVELS = 1_000  # more than a line has pixels
 MAX_COMPARED = 5_000  # items with sets of their own: the noise is a hundredth
 ROUNDING = 1e-12  # a distance that equals the radius is inside in spite of rounding
 
@@ -112,6 +115,7 @@ class CoverageDisplay(Display):
         if isinstance(estimator, SnapshotCalibrator) and estimator.method == "items":
             return cls._from_items(estimator, X, counts, cells, options)
         if not isinstance(estimator, SnapshotCalibrator) or estimator.method == "empirical":
+            check_method(estimator, "predict_mixture")
             located = {} if cells is None else {"cells": cells}
             mixtures = estimator.predict_mixture(X, **located)
             return cls.from_predictions(mixtures, counts, **options)
@@ -173,10 +177,11 @@ class CoverageDisplay(Display):
         check_some(levels, "levels")
         checked = check_dense_counts(counts, n_classes=mixtures.n_classes)
         check_same_length(mixtures, checked, ("mixtures", "counts"))
-        flat = np.asarray(levels).reshape(-1).tolist()
-        masses = np.array([check_fraction(level, "levels") for level in flat])
+        flat = check_array(levels, "levels").reshape(-1)
+        check_integer(len(flat), "levels", minimum=1, maximum=MAX_LEVELS, why="They are counted.")
+        masses = np.array([check_fraction(level, "levels") for level in flat.tolist()])
         delta = 1 - check_fraction(confidence, "confidence")
-        size = check_integer(n_resamples, "n_resamples", minimum=1)
+        size = check_n_resamples(n_resamples)
         generator = check_random_state(random_state)
         balls = _Balls.of(mixtures.stored(), masses)
         noise = _resample(mixtures, checked.sum(axis=1), balls, size, generator)

@@ -16,6 +16,7 @@ from hocal._base.validation import (
     check_dense_counts,
     check_fraction,
     check_integer,
+    check_n_resamples,
     check_random_state,
     check_same_length,
     check_simplex,
@@ -202,7 +203,7 @@ class EntropyDistributionDisplay(Display):
         generator = check_random_state(random_state)
         fewest = check_integer(min_items, "min_items", minimum=1)
         chosen = _choose(mixtures, measure, where, shown, fewest)
-        size = check_integer(n_resamples, "n_resamples", minimum=1)
+        size = check_n_resamples(n_resamples)
         delta = 1 - check_fraction(confidence, "confidence")
         bins = check_integer(n_bins, "n_bins", minimum=1)
         rows = [generator.permutation(np.flatnonzero(where == cell)) for cell in chosen]

@@ -14,7 +14,15 @@ from hocal._base.typing import Array, Index
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.uncertainty.mixtures import check_mixtures
 
-__all__ = ["check_calibrator", "check_some", "check_some_mixtures", "locate_items", "name_classes"]
+__all__ = [
+    "check_calibrator",
+    "check_method",
+    "check_some",
+    "check_some_mixtures",
+    "is_empty",
+    "locate_items",
+    "name_classes",
+]
 
 
 def check_some_mixtures(mixtures: Any) -> None:
@@ -35,9 +43,23 @@ def check_calibrator(calibrator: Any) -> None:
     check_is_fitted(calibrator, "cell_mixtures_")
 
 
+def check_method(estimator: Any, method: str) -> None:
+    """Refuse what cannot answer, such as an array in the place of a calibrator."""
+    if not callable(getattr(estimator, method, None)):
+        rule = f"must have a method {method}"
+        raise InputError("estimator", rule, value=type(estimator).__name__)
+
+
+def is_empty(values: ArrayLike) -> bool:
+    """Tell a choice of nothing from others, which are checked when they are read."""
+    if isinstance(values, np.ndarray):
+        return not values.size
+    return isinstance(values, (list, tuple)) and not values
+
+
 def check_some(values: ArrayLike, name: str) -> None:
     """Refuse a choice of nothing, of which nothing could be drawn."""
-    if not np.size(values):
+    if is_empty(values):
         raise InputError(name, "must hold at least one value", value="none")
 
 

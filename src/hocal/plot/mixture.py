@@ -12,7 +12,7 @@ from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot.inputs import check_calibrator, check_some_mixtures, name_classes
+from hocal.plot.inputs import check_calibrator, check_method, check_some_mixtures, name_classes
 from hocal.uncertainty.mixtures import Mixtures
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class MixtureDisplay(Display):
         classes : sequence of str, optional
             Names of the classes; those the estimator knows, else their numbers.
         """
+        check_method(estimator, "predict_mixture")
         names = getattr(estimator, "classes_", None) if classes is None else classes
         return cls.from_predictions(estimator.predict_mixture(X), item=item, classes=names)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_cells, check_dense_counts, check_same_length
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot.inputs import check_some, check_some_mixtures, name_classes
+from hocal.plot.inputs import check_method, check_some, check_some_mixtures, name_classes
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, Shape, predict_set
 
@@ -104,6 +104,7 @@ class PredictionSetDisplay(Display):
         **options
             For `from_predictions`.
         """
+        check_method(estimator, "predict_mixture")
         names = getattr(estimator, "classes_", None) if classes is None else classes
         return cls.from_predictions(estimator.predict_mixture(X), counts, classes=names, **options)
 

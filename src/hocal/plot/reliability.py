@@ -16,6 +16,7 @@ from hocal._base.validation import (
     check_counts,
     check_fraction,
     check_integer,
+    check_n_resamples,
     check_random_state,
     check_same_length,
 )
@@ -221,7 +222,7 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Measure all that is drawn."""
         delta = 1 - check_fraction(confidence, "confidence")
-        size = check_integer(n_resamples, "n_resamples", minimum=1)
+        size = check_n_resamples(n_resamples)
         noise = comparison.noise(size, check_random_state(random_state))
         lower, upper = comparison.certified(1 - delta)
         return cls(

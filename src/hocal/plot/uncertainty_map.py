@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray
-from hocal._base.validation import check_cells, check_integer
+from hocal._base.validation import check_cells, check_integer, check_whole
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink, marker_areas
+from hocal.plot.inputs import check_method, is_empty
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -106,6 +107,7 @@ class UncertaintyMapDisplay(Display):
         **options
             For `decompose`, such as ``cells=`` with a PrecomputedPartition.
         """
+        check_method(estimator, "decompose")
         parts = estimator.decompose(X, entropy, base=base, **options)
         n_classes = getattr(getattr(estimator, "statistics_", None), "n_classes", None)
         if n_classes is None and hasattr(estimator, "classes_"):
@@ -147,7 +149,8 @@ class UncertaintyMapDisplay(Display):
         bounded = parts.kind == "mutual-information"
         if n_classes is not None and bounded:
             maximum = parts.entropy.maximum(n_classes)
-        chosen = np.asarray(marked, dtype=np.intp if np.size(marked) == 0 else None)
+        none = np.empty(0, dtype=np.intp)
+        chosen = none if is_empty(marked) else check_whole(marked, "marked")
         numbers = check_cells(chosen, chosen.size, n_cells=len(parts), name="marked")
         return cls(parts.aleatoric, parts.epistemic, parts.entropy, maximum, numbers)
 

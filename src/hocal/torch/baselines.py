@@ -12,10 +12,13 @@ from hocal._base.errors import InputError
 from hocal._base.validation import (
     check_choice,
     check_integer,
+    check_kind,
     check_n_classes,
     check_number,
+    refuse_large,
 )
 from hocal.torch.counts import check_count_tensor, float_type, log_multiplicity, shares
+from hocal.torch.layers import make_linear
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["DeepEnsemble", "Epinet", "EvidentialHead", "MCDropout", "SoftmaxHead"]
@@ -58,7 +61,7 @@ class SoftmaxHead(nn.Module):
         self.n_classes = check_n_classes(n_classes)
         self.mixture = check_choice(mixture, "mixture", ("points", "vertices"))
         self.linear = (
-            nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
+            nn.Identity() if in_features is None else make_linear(in_features, self.n_classes)
         )
 
     def forward(self, features: Tensor) -> Tensor:
@@ -143,7 +146,7 @@ class MCDropout(_Members):
 
     def __init__(self, model: nn.Module, *, n_samples: int = 50) -> None:
         super().__init__()
-        self.model = model
+        self.model = check_kind(model, "model", nn.Module)
         self.n_samples = check_integer(n_samples, "n_samples", minimum=1)
         # All dropout layers, also those for images, share one base class of torch.
         self._dropouts = [
@@ -218,16 +221,19 @@ class Epinet(_Members):
         self.n_indices = check_integer(n_indices, "n_indices", minimum=1)
         self.prior_scale = check_number(prior_scale, "prior_scale", minimum=0)
         self.n_train = check_integer(n_train, "n_train", minimum=1)
-        self.base = nn.Linear(in_features, n_classes)
+        self.base = make_linear(in_features, self.n_classes)
         self.learned = self._index_network(in_features, hidden)
         self.prior = self._index_network(in_features, hidden)
         self.prior.requires_grad_(False)
         n_draws = check_integer(n_samples, "n_samples", minimum=1)
+        what = f"{n_draws:,} indices of {n_indices:,} numbers"
+        refuse_large("n_samples", float(n_draws) * n_indices, what, "Use fewer of either.")
         self.register_buffer("indices", torch.randn(n_draws, n_indices))
 
     def _index_network(self, in_features: int, hidden: int) -> nn.Module:
-        last = nn.Linear(hidden, self.n_classes * self.n_indices)
-        return nn.Sequential(nn.Linear(in_features + self.n_indices, hidden), nn.ReLU(), last)
+        last = make_linear(hidden, self.n_classes * self.n_indices, "hidden")
+        first = make_linear(in_features + self.n_indices, hidden, "in_features and hidden")
+        return nn.Sequential(first, nn.ReLU(), last)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return logits, (n_items, n_train or n_samples, n_classes)."""
@@ -286,7 +292,7 @@ class EvidentialHead(nn.Module):
         self.penalty = check_number(penalty, "penalty", minimum=0)
         self.n_atoms = check_integer(n_atoms, "n_atoms", minimum=1)
         self.linear = (
-            nn.Identity() if in_features is None else nn.Linear(in_features, self.n_classes)
+            nn.Identity() if in_features is None else make_linear(in_features, self.n_classes)
         )
 
     def forward(self, features: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
@@ -12,8 +13,10 @@ from hocal._base.validation import (
     check_choice,
     check_integer,
     check_n_classes,
+    refuse_large,
 )
 from hocal.torch.counts import check_count_tensor, float_type, log_choose_table, log_multiplicity
+from hocal.torch.layers import make_linear
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.snapshots import (
     enumerate_snapshots,
@@ -87,10 +90,13 @@ class SnapshotHead(nn.Module):
         self.register_buffer("snapshots", snapshots, persistent=False)
         # Row s marks the entries of a (classes x counts) table that a sum over classes must pick
         # for s.
-        chosen = nn.functional.one_hot(snapshots, self.k + 1).flatten(1).float()
-        self.register_buffer("_selector", chosen, persistent=False)
+        shape = (self.n_outputs, self.n_classes, self.k + 1)
+        what = f"{self.n_outputs:,} snapshots of {self.n_classes:,} classes"
+        refuse_large("k", float(math.prod(shape)), what, "Use MixtureHead, or a smaller k.")
+        chosen = torch.zeros(shape).scatter_(2, snapshots[..., None], 1.0)
+        self.register_buffer("_selector", chosen.flatten(1), persistent=False)
         self.linear = (
-            nn.Identity() if in_features is None else nn.Linear(in_features, self.n_outputs)
+            nn.Identity() if in_features is None else make_linear(in_features, self.n_outputs)
         )
 
     def forward(self, features: Tensor) -> Tensor:
@@ -272,7 +278,7 @@ def _check_outputs(outputs: Tensor, n_outputs: int) -> Tensor:
 
 def _spread_linear(in_features: int, n_components: int, n_outputs: int) -> nn.Linear:
     """Return a layer whose components start apart: equal ones would get equal gradients."""
-    linear = nn.Linear(in_features, n_outputs)
+    linear = make_linear(in_features, n_outputs)
     with torch.no_grad():
         linear.bias[:n_components] = 0
         linear.bias[n_components:].normal_(std=_SPREAD)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hocal._base.errors import InputError
 from hocal._base.validation import (
+    check_kind,
     check_n_classes,
 )
 from hocal.torch.counts import float_type
@@ -61,6 +62,7 @@ def predict_pairs(probabilities: Tensor, n_classes: int) -> PairPrediction:
     ([[0.25, 0.25]], [[0.5, 0.5]])
     """
     size = n_snapshots(2, check_n_classes(n_classes))
+    check_kind(probabilities, "probabilities", Tensor)
     if probabilities.ndim != 2 or probabilities.shape[1] != size:
         rule = f"must have shape (n_items, {size}) for pairs of {n_classes} classes"
         raise InputError("probabilities", rule, value=str(tuple(probabilities.shape)))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hocal._base.errors import InputError
-from hocal._base.validation import check_integer
+from hocal._base.validation import check_integer, check_kind
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["predict_mixture", "predict_outputs"]
@@ -46,6 +46,8 @@ def predict_outputs(model: nn.Module, inputs: Tensor, *, batch_size: int = 1024)
     torch.Size([3, 2])
     """
     size = check_integer(batch_size, "batch_size", minimum=1)
+    check_kind(model, "model", nn.Module)
+    check_kind(inputs, "inputs", Tensor)
     device = next(iter(model.parameters()), inputs).device
     was_training = model.training
     model.eval()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from hocal._base.errors import InputError
-from hocal._base.validation import check_integer, check_number
+from hocal._base.validation import check_flag, check_integer, check_kind, check_number
 from hocal.torch.checkpoint import TrainingProgress, read_checkpoint, write_checkpoint
 
 __all__ = ["EpochReport", "TrainingHistory", "train"]
@@ -153,12 +153,20 @@ def train(
         decay=check_number(weight_decay, "weight_decay", minimum=0),
         warmup=check_number(warmup_epochs, "warmup_epochs", minimum=0),
         patience=None if patience is None else check_integer(patience, "patience", minimum=1),
-        device=torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")),
+        device=_find_device(device),
         mixed_precision=mixed_precision,
         checkpoint=None if checkpoint is None else Path(checkpoint),
     )
     with seeded(random_state), _reporting(progress) as report:
         return run.finish(report)
+
+
+def _find_device(device: str | torch.device | None) -> torch.device:
+    """Return the device that was named, or a GPU where there is one."""
+    try:
+        return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise InputError("device", "must name a device of torch", value=repr(device)) from error
 
 
 @contextmanager
@@ -190,6 +198,7 @@ class _Run:
     checkpoint: Path | None
 
     def __post_init__(self) -> None:
+        check_kind(self.model, "model", nn.Module)
         self.steps = _length(self.loader)
         self.model.to(self.device)
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
@@ -294,6 +303,9 @@ class _Run:
 
     def _evaluate(self, batch: Any) -> tuple[Tensor, int]:
         """Return the loss of a batch and its number of items."""
+        if odd := [type(part).__name__ for part in batch if not hasattr(part, "to")]:
+            rule = "must yield batches of tensors, of which the last holds counts"
+            raise InputError("loader", rule, value=odd[0])
         *inputs, counts = (part.to(self.device, non_blocking=True) for part in batch)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.precise):
             outputs = self.model(*inputs)
@@ -349,7 +361,7 @@ def _reporting(progress: bool | ReportEpoch) -> Iterator[ReportEpoch]:
     """Give what is called after each epoch, and close the bar however training ends."""
     if callable(progress):
         yield progress
-    elif not progress:
+    elif not check_flag(progress, "progress"):
         yield lambda _: None
     else:
         try:
