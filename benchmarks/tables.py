@@ -465,7 +465,8 @@ def _size_entry(row: dict[str, Any] | None) -> str:
         return "-"
     if "refused" in row or "stopped" in row:
         return "refused" if "refused" in row else str(row["stopped"])
-    return f"{duration(row['seconds'])}, {memory(row['bytes'])}"
+    about = "about " if row.get("profiled") else ""
+    return f"{about}{duration(row['seconds'])}, {memory(row['bytes'])}"
 
 
 def imports() -> str:
