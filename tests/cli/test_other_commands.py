@@ -272,7 +272,7 @@ def test_plan_takes_the_fullest_cell(run: Run, study: Study) -> None:
         ),
         (
             "--k 2 --width 0.1 --n-classes 2 --cell 0",
-            "`--model` must be given with --cell, which is one of its cells, got 0.",
+            "`--cell` must be left out without --model, which has cells.",
         ),
         (
             "--k 2 --width 0.1 --model MODEL --cell 99",

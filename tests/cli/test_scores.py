@@ -82,21 +82,21 @@ def test_evaluate_takes_a_model_of_scores(run: Run, scored: Study, tmp_path: Pat
     assert found["calibrated"]["log_loss"] < found["raw"]["log_loss"] - 0.1
 
 
-def test_other_commands_refuse_a_model_of_scores(run: Run, scored: Study, tmp_path: Path) -> None:
+def test_a_report_takes_a_model_of_scores(run: Run, scored: Study, tmp_path: Path) -> None:
     model = tmp_path / "model.hocal"
     run(*fit(scored, "ratings.csv", model, "--score", "rating"))
 
-    found = run("report", str(model), scored / "ratings.csv", "-o", str(tmp_path / "r.html"))
+    found = run("report", str(model), scored / "ratings.csv", "--json", "--no-planning")
 
-    assert found.code == 2
-    assert "must be fitted without --score" in found.err
+    assert found.code == 0
+    assert found.json["data"]["n_items"] == N_ITEMS
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (("--score", "stars"), "must have a column 'stars'"),
-        (("--score", "rating", "--method", "cells"), "must be items with `--score`"),
+        (("--score", "rating", "--method", "cells"), "must be items with --score or --features"),
     ],
 )
 def test_scores_that_do_not_fit_are_refused_in_one_line(
@@ -115,10 +115,12 @@ def test_scores_alone_need_the_classes(run: Run, scored: Study, tmp_path: Path) 
     found = run(*arguments[:at], *arguments[at + 2 :])
 
     assert found.code == 2
-    assert "must be given with `--score`" in found.err
+    assert "must be given where there are no columns of probabilities" in found.err
 
 
-@pytest.mark.parametrize(("value", "message"), [("", "--score"), ("high", "must hold scores")])
+@pytest.mark.parametrize(
+    ("value", "message"), [("", "got none for item '0'"), ("high", "must hold scores")]
+)
 def test_a_score_that_is_no_number_is_refused(
     run: Run, scored: Study, tmp_path: Path, value: str, message: str
 ) -> None:

@@ -79,6 +79,7 @@ def commands(model: Path, labels: Path, predictions: Path, folder: Path) -> list
     """Return every command that reads tables, those that take long last."""
     both = [labels, predictions]
     lenient = ["--missing", "drop", "--unknown", "drop", "--duplicates", "drop"]
+    lenient += ["--annotator", "annotator"]
     one_sided = ["--unlabelled", "drop", "--unpredicted", "drop"]
     studied = ["--model", model, "--probabilities", predictions]
     watched = model.with_name("watched.hocal")

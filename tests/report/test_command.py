@@ -148,7 +148,7 @@ def test_a_check_is_read_from_its_file(run: Run, tmp_path: Path, check: dict[str
         (["--json", "--markdown"], "or one of --json and --markdown to print"),
         (
             ["--json", "--label", "choice"],
-            "`--labels` must be given with --label or --count-columns",
+            "`--label` must be left out without --labels",
         ),
         (["-o", "report.pdf"], "`path` must end with .html, .md or .json, got 'report.pdf'"),
         (

@@ -7,31 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.engines import open_engine
-from hocal.cli.exports import Judged, export_options, open_judged
+from hocal.cli.exports import Judged, open_judged
 from hocal.cli.messages import working
+from hocal.cli.option_groups import LabelColumns, grouped, refuse_idle
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json
 
 if TYPE_CHECKING:
+    from hocal.annotations.independence.annotation_check import AnnotationCheck
     from hocal.annotations.independence.annotator_table import AnnotatorEffects
 
 _COMPARE_PEOPLE = "Name the column of the annotators with --annotator to compare them."
 
 
+@grouped
 def check(
     labels: options.LabelsFile,
+    columns: LabelColumns,
     item: options.ItemOfLabels = None,
-    label: options.Label = None,
-    annotator: Annotated[
-        str | None, typer.Option(help="Column that tells who judged, to compare annotators.")
-    ] = None,
-    count_columns: options.CountColumns = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
     time: Annotated[
         str | None, typer.Option(help="Column that tells when, or in which order.")
     ] = None,
@@ -46,7 +41,6 @@ def check(
     ordinal: Annotated[
         bool, typer.Option("--ordinal", help="The order of --classes is a scale.", metavar="")
     ] = False,
-    names: options.Names = None,
     missing: options.Missing = "error",
     annotators: Annotated[
         Path | None, typer.Option(help="File to write, one row per annotator.")
@@ -64,45 +58,19 @@ def check(
 
     Example: hocal check labels.csv --item image --label choice --annotator worker
     """
-    from hocal.annotations import check_annotations
-
-    columns = split_list(label, "--label") or []
-    counted = split_list(count_columns, "--count-columns") or []
-    named = bool(columns or counted)
-    export = export_options(labels, tool=tool, question=question, several=several, named=named)
+    refuse_idle({"--force": "without --annotators" if annotators is None else None})
+    declared = split_list(classes, "--classes")
+    chosen: dict[str, Any] = {"ordinal": ordinal, "missing": missing, "classes": declared}
+    tests = {"time": time, "in_order": in_order, "gold": gold, "alpha": alpha}
+    tests |= {"n_resamples": n_resamples, "random_state": random_state}
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Checking"):
-        judged = open_judged(
-            read,
-            labels,
-            export,
-            item=item,
-            label=columns,
-            annotator=annotator,
-            count_columns=counted,
-            time=time,
-            gold=gold,
-            names=split_list(names, "--names"),
-        )
-        _check_options(judged, annotators)
-        shared: dict[str, Any] = {"ordinal": ordinal, "missing": missing}
-        declared = split_list(classes, "--classes")
+        where = {"item": item, "time": time, "gold": gold}
+        judged = open_judged(read, labels, columns, **where, classes=declared)
+        _refuse_idle(judged)
         if not judged.knows_annotators:
-            _print_agreement(judged, shared, declared, alpha, as_json=as_json)
+            _print_agreement(judged, chosen, alpha, as_json=as_json)
             return
-        result = check_annotations(
-            judged.table,
-            item=judged.item,
-            label=judged.label if len(judged.label) > 1 else judged.label[0],
-            annotator=judged.annotator,
-            time=time,
-            in_order=in_order,
-            gold=gold,
-            classes=declared,
-            alpha=alpha,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            **shared,
-        )
+        result = _check(judged, chosen | tests)
     if annotators is not None:
         write_annotators(result.annotators, annotators, force=force)
     if as_json:
@@ -111,31 +79,36 @@ def check(
         typer.echo(result.table())
 
 
-def _check_options(judged: Judged, annotators: Path | None) -> None:
-    """Refuse options that contradict each other."""
-    if judged.counted and (judged.label or judged.annotator):
-        rule = "must be left out with --count-columns, which know nobody"
-        raise InputError("--label and --annotator", rule)
-    if annotators is not None and not judged.knows_annotators:
-        raise InputError("--annotators", "must be left out without --annotator")
+def _refuse_idle(judged: Judged) -> None:
+    """Refuse options that would do nothing with such labels."""
+    nobody = None if judged.knows_annotators else "without --annotator: it is about people"
+    options_ = ("--annotators", "--time", "--in-order", "--gold", "--n-resamples", "--random-state")
+    counted = "with --count-columns, which are the classes" if judged.counted else None
+    refuse_idle(dict.fromkeys(options_, nobody) | {"--classes": counted})
+
+
+def _check(judged: Judged, settings: dict[str, Any]) -> AnnotationCheck:
+    """Check labels of which it is known who gave them."""
+    from hocal.annotations import check_annotations
+
+    return check_annotations(
+        judged.table,
+        item=judged.item,
+        label=judged.label if len(judged.label) > 1 else judged.label[0],
+        annotator=judged.annotator,
+        **settings,
+    )
 
 
 def _print_agreement(
-    judged: Judged,
-    shared: dict[str, Any],
-    classes: list[str] | None,
-    alpha: float,
-    *,
-    as_json: bool,
+    judged: Judged, chosen: dict[str, Any], alpha: float, *, as_json: bool
 ) -> None:
     """Print what labels tell where nobody knows who gave them."""
     from hocal.annotations import agreement
 
-    columns: dict[str, Any] = {"count_columns": judged.counted}
-    if judged.label:
-        columns = {"label": judged.label[0], "classes": classes}
+    columns = {"label": judged.label[0]} if judged.label else {"count_columns": judged.counted}
     confidence = 1 - alpha
-    result = agreement(judged.table, item=judged.item, confidence=confidence, **columns, **shared)
+    result = agreement(judged.table, item=judged.item, confidence=confidence, **columns, **chosen)
     if as_json:
         print_json({"agreement": result.as_dict()})
     else:

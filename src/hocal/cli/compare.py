@@ -14,9 +14,10 @@ from hocal.cli import options
 from hocal.cli.engines import ReadTable, open_engine
 from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
 from hocal.cli.messages import FileError, working
+from hocal.cli.option_groups import LabelColumns, Rules, grouped, refuse_idle
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_rows, print_table
-from hocal.cli.predictions import Probabilities, open_probabilities
+from hocal.cli.predictions import Probabilities, Wanted, open_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hocal.decisions import Comparison
 
 
+@grouped
 def compare(
     first: Annotated[
         str, typer.Argument(metavar="FIRST", help="Table of the first model's predictions.")
@@ -34,15 +36,11 @@ def compare(
     ],
     labels: options.LabelsFile,
     item: options.Item,
-    label: options.Label = None,
-    annotator: options.Annotator = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
-    count_columns: options.CountColumns = None,
+    columns: LabelColumns,
+    rules: Rules,
+    unlabelled: options.Unlabelled = "error",
     classes: options.Classes = None,
     probability_columns: options.ProbabilityColumns = None,
-    names: options.Names = None,
     loss: Annotated[
         str,
         typer.Option(
@@ -63,11 +61,6 @@ def compare(
             metavar="",
         ),
     ] = False,
-    missing: options.Missing = "error",
-    unknown: options.Unknown = "error",
-    duplicates: options.Duplicates = "error",
-    unlabelled: options.Unlabelled = "error",
-    unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     as_json: options.AsJson = False,
 ) -> None:
@@ -81,26 +74,15 @@ def compare(
     """
     import hocal
 
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
-    rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    choices = label_options(
-        labels,
-        label=label,
-        annotator=annotator,
-        count_columns=count_columns,
-        names=names,
-        rules=rules,
-        tool=tool,
-        question=question,
-        several=several,
-    )
-    columns = split_list(probability_columns, "--probability-columns")
+    refuse_idle({"--floor": None if loss == "log" else "unless with --loss log"})
+    choices = label_options(labels, columns, rules._asdict() | {"unlabelled": unlabelled})
+    chosen = split_list(probability_columns, "--probability-columns")
     declared = split_list(classes, "--classes")
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-        tables = _Tables(read, labels, choices, item, columns, declared)
+        tables = _Tables(read, labels, choices, item, chosen, declared)
         order, one = tables.read("FIRST", first, None)
         _, other = tables.read("SECOND", second, order)
-    one, other = _same_items(one, other, unpredicted)
+    one, other = _same_items(one, other, rules.unpredicted)
     with working("Comparing"), _placed(one):
         found = hocal.compare(
             one.probabilities,
@@ -132,23 +114,16 @@ class _Tables(NamedTuple):
         self, role: str, path: str, wanted: list[str] | None
     ) -> tuple[list[str], MatchedItems]:
         """Return the classes, and the labelled items with the predictions of one model."""
+        n_classes = None if wanted is None else len(wanted)
         predictions = open_probabilities(
-            self.open_file,
-            path,
-            item=self.item,
-            columns=self.columns,
-            n_classes=None if wanted is None else len(wanted),
+            self.open_file, path, Wanted(self.item, self.columns, n_classes)
         )
         if wanted is not None and self.declared is None:
             predictions = _in_order(role, predictions, wanted)
         order = wanted or self.declared or predictions.classes
-        labels, matched = self.choices.open(
-            self.open_file, self.labels, predictions, item=self.item
-        )
+        labels, matched = self.choices.open(self.open_file, self.labels, predictions)
         with _called(role), predictions.explained():
-            items = read_items(
-                labels, matched, self.choices, item=self.item, classes=order, cell=None
-            )
+            items = read_items(labels, matched, self.choices, classes=order)
         return order, items
 
 

@@ -27,6 +27,10 @@ class ReadTable(Protocol):
     def hold(self, columns: Mapping[str, Sequence[str]]) -> Any:
         """Return a table of the same engine with columns of text."""
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether rows come in the order of their file."""
+
 
 # of a column of CSV in DuckDB, by whether it holds numbers
 _TYPES = {True: "DOUBLE", False: "VARCHAR"}
@@ -46,6 +50,7 @@ def open_engine(
 
 class _DuckDB(NamedTuple):
     connection: Any
+    keeps_order: bool = True
 
     def __call__(self, path: str, names: Sequence[str] | None, numbers: Sequence[str], /) -> Any:
         return _read_with_duckdb(self.connection, path, names, numbers)
@@ -89,6 +94,7 @@ def _read_with_duckdb(
 
 class _Spark(NamedTuple):
     session: Any
+    keeps_order: bool = False
 
     def __call__(self, path: str, names: Sequence[str] | None, numbers: Sequence[str], /) -> Any:
         return _read_with_spark(self.session, path, names, numbers)

@@ -10,9 +10,10 @@ import typer
 from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
-from hocal.cli.items import MatchedItems, label_options, read_items
+from hocal.cli.items import MatchedItems, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import load_model
+from hocal.cli.option_groups import LabelColumns, PredictionColumns, Rules, grouped
 from hocal.cli.outputs import print_json, print_rows, print_table
 
 if TYPE_CHECKING:
@@ -67,21 +68,15 @@ class Measured(NamedTuple):
     headroom: Headroom  #: of the calibrated mean
 
 
+@grouped
 def evaluate(
     model: options.ModelFile,
     labels: options.LabelsFile,
     probabilities: options.ProbabilitiesFile,
-    item: options.ItemOfModel = None,
-    label: options.Label = None,
-    annotator: options.Annotator = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
-    count_columns: options.CountColumns = None,
-    probability_columns: options.ColumnsOfModel = None,
-    cell: options.CellOfModel = None,
-    names: options.Names = None,
-    probability_names: options.ProbabilityNames = None,
+    columns: LabelColumns,
+    predicted: PredictionColumns,
+    rules: Rules,
+    unlabelled: options.Unlabelled = "error",
     k: Annotated[
         int | None,
         typer.Option("--k", help="Labels in a snapshot; the fewest of an item by default."),
@@ -93,11 +88,6 @@ def evaluate(
     confidence: options.Confidence = 0.95,
     simultaneous: options.Simultaneous = False,
     entropy: options.Entropy = "shannon",
-    missing: options.Missing = "error",
-    unknown: options.Unknown = "error",
-    duplicates: options.Duplicates = "error",
-    unlabelled: options.Unlabelled = "error",
-    unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     as_json: options.AsJson = False,
 ) -> None:
@@ -114,33 +104,10 @@ def evaluate(
     Example: hocal evaluate model.hocal test.parquet softmax.parquet --label choice --k 5
     --unlabelled drop
     """
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
-    rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    label_choices = label_options(
-        labels,
-        label=label,
-        annotator=annotator,
-        count_columns=count_columns,
-        names=names,
-        rules=rules,
-        tool=tool,
-        question=question,
-        several=several,
-    )
-    loaded = load_model(
-        model, item=item, probability_columns=probability_columns, cell=cell, takes_scores=True
-    )
+    choices = label_options(labels, columns, rules._asdict() | {"unlabelled": unlabelled})
+    loaded = load_model(model, predicted)
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-        predictions = loaded.open(read, probabilities, names=probability_names)
-        table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
-        items = read_items(
-            table,
-            predictions,
-            label_choices,
-            item=loaded.item,
-            classes=loaded.classes,
-            cell=loaded.cell,
-        )
+        predictions, items = loaded.read(read, (labels, probabilities), choices)
     with working("Measuring calibration"), predictions.explained(items.place):
         noise = {"n_resamples": n_resamples, "random_state": random_state}
         measured = _measure(loaded.calibrator, items, k, entropy, confidence, noise)
@@ -182,7 +149,7 @@ def _aleatoric_error(
     from hocal._base.validation import label_totals
 
     parts = calibrator.decompose(items.probabilities, entropy, **items.inputs)
-    where = calibrator.partition_.assign(items.probabilities, items.cells)
+    where = calibrator.partition_.assign(items.given.mean, items.given.cells)
     return {
         "items": hocal.aleatoric_error(parts, items.counts, cells=where, average="items"),
         "cells": hocal.aleatoric_error(parts, items.counts, cells=where, average="cells"),
@@ -214,7 +181,7 @@ def _snapshot_score(
 
     import hocal
 
-    n_items, n_classes = items.probabilities.shape
+    n_items, n_classes = items.given.mean.shape
     n_scored = min(n_items, MAX_SCORED, max(MAX_NUMBERS // (ATOMS * n_classes), 1))
     rows = np.random.default_rng(random_state).permutation(n_items)[:n_scored]
     chosen = items.take(np.sort(rows))
@@ -229,9 +196,10 @@ def _mean_scores(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[st
     from hocal.calibration.first_order.temperature import apply_temperature
     from hocal.calibration.scores import mean_scores
 
-    raw = items.probabilities
+    raw = items.given.mean
+    calibrated = calibrator.predict_proba(items.probabilities, **items.inputs)
     scores = {
-        "calibrated": mean_scores(calibrator.predict_proba(raw, **items.inputs), items.counts),
+        "calibrated": mean_scores(calibrated, items.counts),
         "raw": mean_scores(raw, items.counts),
     }
     if math.isfinite(calibrator.temperature_):

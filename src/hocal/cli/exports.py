@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hocal._base.errors import InputError
 from hocal.cli.engines import ReadTable
 from hocal.cli.messages import FileError, note
-from hocal.cli.tables import open_labels
+from hocal.cli.option_groups import LabelColumns, idle_of_labels, refuse_idle
+from hocal.cli.options import split_list
+from hocal.cli.tables import open_labels, spell_as
 
 if TYPE_CHECKING:
     from hocal.annotations import Annotations
@@ -57,20 +59,16 @@ class ExportOptions:
         return self.found[path, item]
 
 
-def export_options(
-    path: str | None, *, tool: str | None, question: str | None, several: str, named: bool
-) -> ExportOptions | None:
-    """Return the options for an export; None where LABELS is a table, or there are no labels.
+def export_options(path: str, columns: LabelColumns) -> ExportOptions | None:
+    """Return the options for an export; None where LABELS is a table.
 
-    `named` says that options name columns: then it is a table, whatever its columns are called.
+    Where options name columns it is a table, whatever its columns are called.
     """
-    if tool is not None and named:
+    if columns.tool is not None and columns.named:
         rule = "must be left out with --label and --count-columns, which name columns of a table"
         raise InputError("--tool", rule)
-    if path is not None and not named and (tool is not None or _is_export(path)):
-        return ExportOptions(tool, question, several)
-    if question is not None:
-        raise InputError("--question", "must be left out for a table: it is about exports of tools")
+    if not columns.named and (columns.tool is not None or _is_export(path)):
+        return ExportOptions(columns.tool, columns.question, columns.several)
     return None
 
 
@@ -92,41 +90,43 @@ class Judged(NamedTuple):
 def open_judged(
     read: ReadTable,
     path: str,
-    export: ExportOptions | None,
+    columns: LabelColumns,
     *,
     item: str | None,
-    label: Sequence[str] = (),
-    annotator: str | None = None,
-    count_columns: Sequence[str] = (),
     time: str | None = None,
     gold: str | None = None,
-    names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
 ) -> Judged:
     """Open labels without predictions: an export, or a table whose columns are named."""
+    export = export_options(path, columns)
+    refuse_idle(idle_of_labels(columns, export=export is not None))
     if export is not None:
-        for option, column in {"--time": time, "--gold": gold}.items():
-            if column is not None:
-                rule = "must be left out for an export, which is read without it"
-                raise InputError(option, rule)
+        refuse_idle(dict.fromkeys(("--time", "--gold"), "for an export, which is read without it"))
         table = open_judgements(read, path, export, item=item)
         return Judged(table, item or ITEM, [LABEL], ANNOTATOR, [])
     rule = "must be given, unless LABELS is the export of an annotation tool"
     if item is None:
         raise InputError("--item", rule)
-    if not label and not count_columns:
+    if not columns.named:
         raise InputError("--label", rule)
+    if columns.label is not None and columns.count_columns is not None:
+        raise InputError("--label", "must be left out with --count-columns, which know nobody")
+    label = split_list(columns.label, "--label") or []
+    counted = split_list(columns.count_columns, "--count-columns") or []
     table = open_labels(
         read,
         path,
         item=item,
         label=label,
-        annotator=annotator,
-        count_columns=count_columns,
+        annotator=columns.annotator,
+        count_columns=counted,
         time=time,
         gold=gold,
-        names=names,
+        names=split_list(columns.names, "--names"),
     )
-    return Judged(table, item, list(label), annotator, list(count_columns))
+    known = [] if gold is None else [gold]
+    table = spell_as(table, [*label, *known], classes)
+    return Judged(table, item, label, columns.annotator, counted)
 
 
 def open_judgements(read: ReadTable, path: str, options: ExportOptions, *, item: str | None) -> Any:

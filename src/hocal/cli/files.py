@@ -11,9 +11,11 @@ from pathlib import Path
 
 from hocal.cli.messages import FileError
 
-__all__ = ["SEPARATORS", "expand", "read_header", "table_kind"]
+__all__ = ["ENDINGS", "SEPARATORS", "expand", "read_header", "table_kind"]
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# of tables
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
 
 def table_kind(path: str) -> str:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
 from hocal.cli.engines import open_engine
-from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
-from hocal.cli.left_out import count_left_out, say_left_out
+from hocal.cli.fit_tables import FitTables, fit_statistics
+from hocal.cli.items import MatchedItems, label_options
+from hocal.cli.left_out import say_left_out
 from hocal.cli.messages import note, working
-from hocal.cli.models import model_notes
+from hocal.cli.option_groups import LabelColumns, Rules, grouped, refuse_idle
 from hocal.cli.options import split_list
 from hocal.cli.outputs import output_file, print_json, print_table
-from hocal.cli.predictions import Probabilities, open_probabilities
+from hocal.cli.partition_options import make_partition, partition_class
+from hocal.cli.predictions import Wanted
+from hocal.cli.side_tables import is_file
 from hocal.cli.tables import count_distinct
 
 if TYPE_CHECKING:
-    from hocal import CellStatistics, SnapshotCalibrator
+    from hocal import SnapshotCalibrator
     from hocal.cells.partitions import Partition
 
 # Of the predictions that a fit holds in memory for a mixture per item, n_items x n_classes: 800 MB,
@@ -44,25 +47,26 @@ WORDS = {  # what people read instead of the keys for machines
 }
 
 
+@grouped
 def fit(
     labels: options.LabelsFile,
     probabilities: options.ProbabilitiesFile,
     output: options.Output,
     item: options.Item,
-    label: options.Label = None,
-    annotator: options.Annotator = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
-    count_columns: options.CountColumns = None,
-    classes: options.Classes = None,
-    probability_columns: options.ProbabilityColumns = None,
-    score: options.Score = None,
-    cell: options.Cell = None,
-    names: options.Names = None,
-    probability_names: options.ProbabilityNames = None,
+    columns: LabelColumns,
+    rules: Rules,
+    unlabelled: options.Unlabelled = "error",
     first: options.First = None,
     time: options.Time = None,
+    classes: options.Classes = None,
+    probability_columns: options.ProbabilityColumns = None,
+    probability_names: options.ProbabilityNames = None,
+    score: options.Score = None,
+    features: options.Features = None,
+    ensemble: options.Ensemble = None,
+    by: options.By = None,
+    cell: options.Cell = None,
+    n_cells: Annotated[int | None, typer.Option(help="Number of cells, with --cell.")] = None,
     partition: Annotated[
         str,
         typer.Option(
@@ -77,7 +81,6 @@ def fit(
     n_bins: Annotated[
         int, typer.Option(help="Bins of the probability of the second class, for uniform.")
     ] = 10,
-    n_cells: Annotated[int | None, typer.Option(help="Number of cells, with --cell.")] = None,
     method: Annotated[
         str,
         typer.Option(
@@ -89,11 +92,6 @@ def fit(
     panel_size: Annotated[
         int | None, typer.Option(help="Report what a panel of so many annotators shows.")
     ] = None,
-    missing: options.Missing = "error",
-    unknown: options.Unknown = "error",
-    duplicates: options.Duplicates = "error",
-    unlabelled: options.Unlabelled = "error",
-    unpredicted: options.Unpredicted = "error",
     engine: Annotated[
         str, typer.Option(help="Where the tables are joined and counted: duckdb or spark.")
     ] = "duckdb",
@@ -116,118 +114,81 @@ def fit(
 
     Example: hocal fit labels.parquet softmax.parquet -o model.hocal --item image --label choice
     """
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
-    rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    label_choices = label_options(
-        labels,
-        label=label,
-        annotator=annotator,
-        count_columns=count_columns,
-        names=names,
-        rules=rules,
-        tool=tool,
-        question=question,
-        several=several,
-        first=first,
-        time=time,
+    kind = partition_class(partition) if cell is None else None
+    _refuse_idle(kind, method=method, engine=engine)
+    choices = label_options(
+        labels, columns, rules._asdict() | {"unlabelled": unlabelled}, first=first, time=time
     )
     declared = split_list(classes, "--classes")
+    wanted = Wanted(
+        item,
+        split_list(probability_columns, "--probability-columns"),
+        None if declared is None else len(declared),
+        cell=cell,
+        by=by,
+        scores=_feature_columns(score, features),
+        names=split_list(probability_names, "--probability-names"),
+        features=features if is_file(features) else None,
+        ensemble=split_list(ensemble, "--ensemble") or [],
+    )
+    settings = {"n_slices": n_slices, "n_bins": n_bins, "n_cells": n_cells}
     with (
         output_file(output, force=force) as temporary,
         open_engine(engine, memory_limit=memory_limit, spark_master=spark_master) as read,
     ):
-        predictions = open_probabilities(
-            read,
-            probabilities,
-            item=item,
-            columns=split_list(probability_columns, "--probability-columns"),
-            n_classes=None if declared is None else len(declared),
-            cell=cell,
-            names=split_list(probability_names, "--probability-names"),
-            scores=split_list(score, "--score") or [],
-        )
-        order = predictions.classes if declared is None else declared
-        chosen = _partition(
-            partition, len(order), n_slices=n_slices, n_bins=n_bins, n_cells=n_cells, cell=cell
-        )
-        with working("Reading"), predictions.explained():
-            label_table, predictions = label_choices.open(read, labels, predictions, item=item)
-            data = _Tables(label_table, predictions, label_choices, item, order, cell)
-            feasible = _feasible_method(method, data)
-        choices = {"method": feasible, "k": k, "panel_size": panel_size}
-        fit_model = _fit_items if feasible == "items" else _fit_cells
-        with working("Fitting"):
-            calibrator, means = fit_model(data, chosen, choices)
+        data = FitTables.open(read, (labels, probabilities), choices, wanted, declared)
+        chosen = data.cross(make_partition(kind, len(data.classes), settings))
+        choices_of_fit = {"method": method, "k": k, "panel_size": panel_size}
+        calibrator, means = _fit(data, chosen, choices_of_fit)
         temporary.write_bytes(data.serialise(calibrator))
         summary = {"model": output, **_summarise(calibrator), **means, **data.describe(calibrator)}
-    if as_json:
-        print_json(summary)
-    else:
-        _show(summary, most_labels=int(calibrator.statistics_.observed.totals.max()))
+    most_labels = int(calibrator.statistics_.observed.totals.max())
+    print_json(summary) if as_json else _show(summary, most_labels=most_labels)
 
 
-class _Tables(NamedTuple):
-    """The two tables of a fit, and what their columns mean."""
-
-    labels: Any
-    predictions: Probabilities
-    label_choices: LabelOptions
-    item: str
-    classes: Sequence[str]
-    cell: str | None
-
-    def read(self) -> MatchedItems:
-        """Read all labelled items."""
-        return read_items(
-            self.labels,
-            self.predictions,
-            self.label_choices,
-            item=self.item,
-            classes=self.classes,
-            cell=self.cell,
-        )
-
-    def serialise(self, calibrator: SnapshotCalibrator) -> bytes:
-        """Return the model file, which remembers what the columns were called."""
-        from hocal.calibration.persistence import serialise
-
-        notes = model_notes(
-            classes=self.classes,
-            item=self.item,
-            probability_columns=self.predictions.file_columns,
-            cell=self.cell,
-            scores=self.predictions.scores,
-        )
-        return serialise(calibrator, notes=notes)
-
-    def describe(self, calibrator: SnapshotCalibrator) -> dict[str, Any]:
-        """Return the classes, and how much of the tables was left out."""
-        left_out = count_left_out(
-            self.labels,
-            self.predictions,
-            self.label_choices,
-            calibrator.statistics_,
-            item=self.item,
-            classes=self.classes,
-        )
-        return {"classes": self.classes, "left_out": left_out}
+def _refuse_idle(kind: type[Partition] | None, *, method: str, engine: str) -> None:
+    """Refuse options that would do nothing."""
+    taken = {} if kind is None else signature(kind).parameters
+    given_cells = "with --cell, which brings the cells" if kind is None else None
+    other = "with a partition that does not take it"
+    refuse_idle(
+        {
+            "--partition": given_cells,
+            "--by": given_cells and f"{given_cells}: cross them with the groups beforehand",
+            "--n-slices": given_cells or (None if "n_slices" in taken else other),
+            "--n-bins": given_cells or (None if "n_bins" in taken else other),
+            "--k": None if method == "empirical" else "unless with --method empirical",
+            "--spark-master": None if engine == "spark" else "unless with --engine spark",
+            "--memory-limit": "with --engine spark" if engine == "spark" else None,
+        }
+    )
 
 
-def _feasible_method(method: str, data: _Tables) -> str:
+def _feature_columns(score: str | None, features: str | None) -> list[str]:
+    """Return the columns of PROBABILITIES that are features."""
+    scores = split_list(score, "--score") or []
+    return scores if is_file(features) else scores + (split_list(features, "--features") or [])
+
+
+def _feasible_method(method: str, data: FitTables, *, n_groups: int) -> str:
     """Return the method, or "cells" where the items of a mixture per item do not fit; say so."""
+    predictions = data.predictions
+    has_features = bool(predictions.scores) or predictions.features is not None
     if method != "items":
-        if data.predictions.scores:
-            raise InputError("method", "must be items with `--score`", value=method)
+        if has_features:
+            raise InputError("method", "must be items with --score or --features", value=method)
         return method
-    n_columns = len(data.predictions.columns)
+    n_columns = len(predictions.columns)
     if n_columns != len(data.classes):
         rule = f"must name a different column for each of the {len(data.classes)} classes"
         raise InputError("probability_columns", rule, value=f"{n_columns} columns")
     n_items = count_distinct(data.labels, data.item)
-    if n_items * len(data.classes) <= MAX_NUMBERS:
+    width = len(data.classes) * (1 + len(predictions.members)) + n_groups
+    if n_items * width <= MAX_NUMBERS:
         return method
-    if data.predictions.scores:
-        raise InputError("features", "must be left out for so many items", value=f"{n_items:,}")
+    if has_features or predictions.members:
+        option = "features" if has_features else "--ensemble"
+        raise InputError(option, "must be left out for so many items", value=f"{n_items:,}")
     note(
         f"{n_items:,} items do not fit: one mixture per cell instead; --method cells says so "
         "beforehand."
@@ -235,8 +196,20 @@ def _feasible_method(method: str, data: _Tables) -> str:
     return "cells"
 
 
+def _fit(
+    data: FitTables, partition: Partition, choices: Mapping[str, Any]
+) -> tuple[SnapshotCalibrator, dict[str, float]]:
+    """Fit in memory where items or members are needed, else on what an engine counts."""
+    with data.predictions.explained():
+        method = _feasible_method(choices["method"], data, n_groups=partition.n_item_columns)
+    in_memory = method == "items" or data.predictions.members
+    fit_model = _fit_items if in_memory else _fit_cells
+    with working("Fitting"):
+        return fit_model(data, partition, {**choices, "method": method})
+
+
 def _fit_items(
-    data: _Tables, partition: Partition, choices: Mapping[str, Any]
+    data: FitTables, partition: Partition, choices: Mapping[str, Any]
 ) -> tuple[SnapshotCalibrator, dict[str, float]]:
     """Fit a mixture per item; return the mean uncertainty of the calibration items as well."""
     import hocal
@@ -250,13 +223,13 @@ def _fit_items(
 
 
 def _fit_cells(
-    data: _Tables, partition: Partition, choices: Mapping[str, Any]
+    data: FitTables, partition: Partition, choices: Mapping[str, Any]
 ) -> tuple[SnapshotCalibrator, dict[str, float]]:
     """Fit a mixture per cell; return the mean uncertainty of the calibration items as well."""
     import hocal
 
     with data.predictions.explained():
-        fitted, statistics = _statistics(data, partition)
+        fitted, statistics = fit_statistics(data, partition)
     with _without_repeats():
         calibrator = hocal.SnapshotCalibrator(fitted, **choices).fit_statistics(statistics)
     parts = hocal.decompose(calibrator.cell_mixtures_, panel_size=calibrator.panel_size).as_dict()
@@ -284,84 +257,6 @@ def _item_means(calibrator: SnapshotCalibrator, items: MatchedItems) -> dict[str
         parts = calibrator.decompose(block.probabilities, **block.inputs).as_dict()
         sums = {name: sums.get(name, 0.0) + float(np.sum(part)) for name, part in parts.items()}
     return {name: total / n_items for name, total in sums.items()}
-
-
-def _partition(
-    name: str, n_classes: int, *, n_slices: int, n_bins: int, n_cells: int | None, cell: str | None
-) -> Partition:
-    """Return the partition that the options describe, fitted unless it learns from predictions."""
-    import hocal
-
-    if (cell is None) != (n_cells is None):
-        raise InputError("--cell and --n-cells", "must be given together")
-    if n_cells is not None:
-        return hocal.PrecomputedPartition(n_cells).fit_classes(n_classes)
-    kind = _partition_class(name)
-    wanted = signature(kind).parameters
-    settings = {"n_slices": n_slices, "n_bins": n_bins}
-    chosen = kind(**{key: value for key, value in settings.items() if key in wanted})
-    return chosen if chosen.learns_from_predictions else chosen.fit_classes(n_classes)
-
-
-def _partition_class(name: str) -> type[Partition]:
-    """Return the class of a name; "top-label" stands for TopLabelPartition."""
-    from hocal.cells import find_partition, known_partitions
-
-    own = "".join(f"{word[:1].upper()}{word[1:]}" for word in name.split("-")) + "Partition"
-    known = known_partitions()
-    if own not in known and name not in known:
-        raise InputError(
-            "--partition",
-            "must be one of hocal, such as top-label or uniform, or one that --import brought",
-            value=repr(name),
-        )
-    chosen = find_partition(own if own in known else name)
-    required = [
-        parameter.name
-        for parameter in signature(chosen).parameters.values()
-        if parameter.default is parameter.empty
-    ]
-    if required:
-        raise InputError(
-            "--partition",
-            "must be one that needs no parameters",
-            value=f"{name!r}, which needs {', '.join(required)}",
-            remedy="Fit it in Python; the other commands take the model.",
-        )
-    return chosen
-
-
-def _statistics(data: _Tables, partition: Partition) -> tuple[Partition, CellStatistics]:
-    """Return the fitted partition and its labels, counted inside the engine where possible.
-
-    A table of counts, one row per item, fits in memory, and so must the items of a partition whose
-    cells no engine can compute.
-    """
-    from hocal.annotations.cell_counting import cell_statistics
-    from hocal.cells.statistics import CellStatistics
-
-    predictions = data.predictions
-    label_choices = data.label_choices
-    in_engine = partition.works_in_engine or partition.takes_cells
-    if label_choices.count_columns or not in_engine:
-        items = data.read()
-        p = items.probabilities
-        fitted = partition if partition.is_fitted else partition.fit(p)
-        with predictions.explained(items.place):
-            where = fitted.assign(p, items.cells)
-        return fitted, CellStatistics.from_items(p, items.counts, where, fitted.layout_)
-    return partition, cell_statistics(
-        data.labels,
-        predictions.table,
-        item=data.item,
-        label=label_choices.label_argument,
-        annotator=label_choices.annotator,
-        classes=data.classes,
-        probability_columns=predictions.columns,
-        partition=partition,
-        cell=data.cell,
-        **label_choices.rules,
-    )
 
 
 def _show(summary: dict[str, Any], *, most_labels: int) -> None:

@@ -9,15 +9,17 @@ from hocal._base.errors import InputError, Setting
 from hocal.cli.engines import ReadTable
 from hocal.cli.exports import ANNOTATOR, LABEL, ExportOptions, export_options, open_judgements
 from hocal.cli.messages import FileError
+from hocal.cli.option_groups import LabelColumns, idle_of_labels, refuse_idle
 from hocal.cli.options import split_list
 from hocal.cli.predictions import Probabilities, same_items
-from hocal.cli.tables import count_rows, open_labels
+from hocal.cli.tables import count_rows, open_labels, spell_as
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hocal._base.typing import Array, Index, IntArray
+    from hocal._base.typing import Array, Index
     from hocal.annotations import LabelCounts
+    from hocal.cli.predictions import GivenRows
 
 __all__ = [
     "LabelOptions",
@@ -27,7 +29,6 @@ __all__ = [
     "find_rows",
     "label_options",
     "read_items",
-    "stack_scores",
 ]
 
 
@@ -49,10 +50,10 @@ class LabelOptions(NamedTuple):
         return self.label[0] if len(self.label) == 1 else self.label
 
     def open(
-        self, read: ReadTable, path: str, predictions: Probabilities, *, item: str
+        self, read: ReadTable, path: str, predictions: Probabilities
     ) -> tuple[Any, Probabilities]:
         """Open the table of labels; items of both tables then have the same type."""
-        return same_items(self.open_alone(read, path, item=item), predictions, item)
+        return same_items(self.open_alone(read, path, item=predictions.item), predictions)
 
     def open_alone(self, read: ReadTable, path: str, *, item: str | None) -> Any:
         """Open the table of labels, and keep the first of each item if asked to.
@@ -85,42 +86,38 @@ class LabelOptions(NamedTuple):
 
 
 def label_options(
-    path: str | None = None,
-    *,
-    label: str | None,
-    annotator: str | None,
-    count_columns: str | None,
-    names: str | None,
+    path: str,
+    columns: LabelColumns,
     rules: Mapping[str, str],
-    tool: str | None = None,
-    question: str | None = None,
-    several: str = "error",
+    *,
     first: int | None = None,
     time: str | None = None,
 ) -> LabelOptions:
-    """Return the options as they were typed, their lists taken apart; `path` is that of LABELS."""
+    """Return the options as they were typed, their lists taken apart; `path` is that of LABELS.
+
+    Those that would do nothing are refused.
+    """
     from hocal._base.validation import check_choice
 
     for name in ("unlabelled", "unpredicted"):
         check_choice(rules[name], name, ("error", "drop"))
     if (first is None) != (time is None):
         raise InputError("--first and --time", "must be given together")
-    named = label is not None or count_columns is not None
-    export = export_options(path, tool=tool, question=question, several=several, named=named)
+    export = export_options(path, columns)
+    refuse_idle(idle_of_labels(columns, export=export is not None))
     if export is not None:
+        rule = "must be left out for an export, which is read without time"
         if first is not None:
-            raise InputError(
-                "--first", "must be left out for an export, which is read without time"
-            )
+            raise InputError("--first", rule)
         return LabelOptions([LABEL], ANNOTATOR, [], None, rules, export)
-    columns = split_list(label, "--label") or []
-    if first is not None and len(columns) != 1:
+    chosen = split_list(columns.label, "--label") or []
+    if first is not None and len(chosen) != 1:
         raise InputError("--first", "must come with one column of labels, one row per judgement")
     return LabelOptions(
-        columns,
-        annotator,
-        split_list(count_columns, "--count-columns") or [],
-        split_list(names, "--names"),
+        chosen,
+        columns.annotator,
+        split_list(columns.count_columns, "--count-columns") or [],
+        split_list(columns.names, "--names"),
         rules,
         first=first,
         time=time,
@@ -131,10 +128,8 @@ class MatchedItems(NamedTuple):
     """Labelled items with their predictions, in the sorted order of the items."""
 
     items: NDArray[Any]  #: (n_items,) what the table calls them
-    probabilities: Array  #: (n_items, n_classes)
+    given: GivenRows  #: what a calibrator takes about them
     counts: Any  #: (n_items, n_classes), dense or sparse
-    cells: IntArray | None  #: (n_items,) where the cells come with the data
-    features: Array | None = None  #: (n_items, n_scores) where there are scores
 
     def place(self, row: int) -> str:
         """Say in words where a row of the arrays is."""
@@ -142,16 +137,17 @@ class MatchedItems(NamedTuple):
 
     def take(self, rows: Index) -> MatchedItems:
         """Return some of the items."""
-        cells = None if self.cells is None else self.cells[rows]
-        features = None if self.features is None else self.features[rows]
-        return MatchedItems(
-            self.items[rows], self.probabilities[rows], self.counts[rows], cells, features
-        )
+        return MatchedItems(self.items[rows], self.given.rows(rows), self.counts[rows])
+
+    @property
+    def probabilities(self) -> Array:
+        """The predictions, those of each member for an ensemble."""
+        return self.given.probabilities
 
     @property
     def inputs(self) -> dict[str, Any]:
         """What a calibrator takes beside the predictions, by name."""
-        return {"cells": self.cells, "features": self.features}
+        return self.given.beside
 
 
 def count_items(
@@ -161,7 +157,7 @@ def count_items(
     from hocal.annotations.counting import count_labels
 
     return count_labels(
-        labels,
+        spell_as(labels, options.label, classes),
         item=item,
         label=options.label_argument or None,
         annotator=options.annotator,
@@ -179,36 +175,27 @@ def read_items(
     predictions: Probabilities,
     options: LabelOptions,
     *,
-    item: str,
     classes: Sequence[str],
-    cell: str | None,
 ) -> MatchedItems:
     """Count labels and fetch the predictions of the same items; rules say what may be left out."""
     import numpy as np
 
+    item = predictions.item
     counted = count_items(labels, options, item=item, classes=classes)
     unlabelled = options.rules["unlabelled"]
     fetched, n_predicted = _fetch(predictions.table, labels, item, unlabelled, len(counted.items))
     row_of = find_rows(fetched[item].to_pylist())
+    if not len(counted.items):
+        remedy = "All rows were left out by rules such as --missing drop."
+        raise FileError(
+            "LABELS", "must have a label that can be counted", value="none", remedy=remedy
+        )
     places = find_items(counted.items.tolist(), row_of, options.rules["unpredicted"])
     kept = np.array([place is not None for place in places])
     if unlabelled == "error":
         _check_labelled(n_predicted, int(kept.sum()))
     rows = fetched.take([place for place in places if place is not None])
-    probabilities = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
-    cells = None if cell is None else rows[cell].to_numpy()
-    features = stack_scores(rows, predictions.scores)
-    return MatchedItems(counted.items[kept], probabilities, counted.counts[kept], cells, features)
-
-
-def stack_scores(rows: Any, scores: Sequence[str]) -> Array | None:
-    """Return the scores of an Arrow table as features, (n_rows, n_scores); None without any."""
-    import numpy as np
-
-    if not scores:
-        return None
-    columns = [np.asarray(rows[name].to_numpy()) for name in scores]
-    return np.column_stack(columns).astype(np.float64)
+    return MatchedItems(counted.items[kept], predictions.arrays(rows), counted.counts[kept])
 
 
 def find_rows(items: Sequence[Any]) -> dict[Any, int]:

@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hocal._base.errors import InputError
 from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.check import write_annotators
-from hocal.cli.engines import open_engine
-from hocal.cli.exports import Judged, export_options, open_judged
+from hocal.cli.engines import ReadTable, open_engine
+from hocal.cli.exports import Judged, open_judged
 from hocal.cli.files import table_kind
 from hocal.cli.messages import ProgressBar, working
+from hocal.cli.option_groups import LabelColumns, grouped, refuse_idle
 from hocal.cli.options import split_list
-from hocal.cli.outputs import open_writer, output_file, report_file
+from hocal.cli.outputs import (
+    check_report_output,
+    open_writer,
+    output_file,
+    report_file,
+    say_report,
+)
 
 if TYPE_CHECKING:
     from hocal.report.label_study import LabelStudy
 
 
+@grouped
 def labels(
     labels: options.LabelsFile,
+    columns: LabelColumns,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File to write; it ends with .html, .md or .json."),
     ] = None,
     item: options.ItemOfLabels = None,
-    label: options.Label = None,
-    annotator: Annotated[
-        str | None, typer.Option(help="Column that tells who judged, to compare annotators.")
-    ] = None,
-    count_columns: options.CountColumns = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
     gold: Annotated[
         str | None, typer.Option(help="Column with the right label of gold questions.")
     ] = None,
@@ -46,7 +46,6 @@ def labels(
     ordinal: Annotated[
         bool, typer.Option("--ordinal", help="The order of --classes is a scale.", metavar="")
     ] = False,
-    names: options.Names = None,
     missing: options.Missing = "error",
     duplicates: options.Duplicates = "error",
     items: Annotated[
@@ -84,74 +83,54 @@ def labels(
     Example: hocal labels labels.csv --item image --label choice --annotator worker -o labels.html
     """
     from hocal.report import Report
-    from hocal.report.label_study import LabelStudy
     from hocal.report.label_summary import summarise_study
 
-    _check_options(output, as_json=as_json, as_markdown=as_markdown)
-    columns = split_list(label, "--label") or []
-    of_counts = split_list(count_columns, "--count-columns") or []
-    named = bool(columns or of_counts)
-    export = export_options(labels, tool=tool, question=question, several=several, named=named)
+    check_report_output(output, as_json=as_json, as_markdown=as_markdown)
+    no_file = output is None and items is None and annotators is None
+    refuse_idle({"--force": "without a file to write" if no_file else None})
+    settings: dict[str, Any] = {"gold": gold, "ordinal": ordinal, "missing": missing}
+    settings |= {"duplicates": duplicates, "confidence": confidence}
+    settings |= {"classes": split_list(classes, "--classes")}
     with (
         report_file(output, force=force) as write,
         _table_file(items, force=force) as items_file,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
-        with working("Reading"):
-            judged = open_judged(
-                read,
-                labels,
-                export,
-                item=item,
-                label=columns,
-                annotator=annotator,
-                count_columns=of_counts,
-                gold=gold,
-                names=split_list(names, "--names"),
-            )
-        _check_judged(judged, annotators)
-        with ProgressBar() as progress:
-            study = LabelStudy.of(
-                judged.table,
-                **_columns(judged),
-                gold=gold,
-                classes=None if judged.counted else split_list(classes, "--classes"),
-                items=None,
-                ordinal=ordinal,
-                missing=missing,
-                duplicates=duplicates,
-                confidence=confidence,
-                progress=progress.update,
-            )
+        column, study = _study(read, labels, columns, item, settings)
         with working("Looking ahead"):
             made = Report(summarise_study(study, title=title, n_listed=n_listed, forecast=forecast))
         if items is not None and items_file is not None:
-            _write_items(study, items_file, items.name, judged.item)
+            _write_items(study, items_file, items.name, column)
         write(made)
     if annotators is not None and study.agreement.annotators is not None:
         write_annotators(study.agreement.annotators, annotators, force=force)
-    if as_json:
-        typer.echo(made.json())
-    elif as_markdown:
-        typer.echo(made.markdown(), nl=False)
-    else:
-        typer.echo(study.agreement.table())
-        typer.echo(f"{counted(len(study.items), 'item')} in {output}")
+    found = f"{study.agreement.table()}\n{counted(len(study.items), 'item')} in {output}"
+    say_report(made, found, as_json, as_markdown)
 
 
-def _check_options(output: Path | None, *, as_json: bool, as_markdown: bool) -> None:
-    """Refuse options that would do nothing, or would hide each other."""
-    if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
-        raise InputError("--output", "must be given, or one of --json and --markdown to print")
+def _study(
+    read: ReadTable, path: str, columns: LabelColumns, item: str | None, settings: dict[str, Any]
+) -> tuple[str, LabelStudy]:
+    """Return the column of the items, and what is known about all of them."""
+    from hocal.report.label_study import LabelStudy
+
+    where = {"item": item, "gold": settings["gold"]}
+    with working("Reading"):
+        judged = open_judged(read, path, columns, **where, classes=settings["classes"])
+    _refuse_idle(judged)
+    with ProgressBar() as progress:
+        named = _columns(judged)
+        study = LabelStudy.of(
+            judged.table, **named, items=None, **settings, progress=progress.update
+        )
+    return judged.item, study
 
 
-def _check_judged(judged: Judged, annotators: Path | None) -> None:
-    """Refuse options that contradict each other."""
-    if judged.counted and (judged.label or judged.annotator):
-        rule = "must be left out with --count-columns, which know nobody"
-        raise InputError("--label and --annotator", rule)
-    if annotators is not None and not judged.knows_annotators:
-        raise InputError("--annotators", "must be left out without --annotator")
+def _refuse_idle(judged: Judged) -> None:
+    """Refuse options that would do nothing with such labels."""
+    nobody = None if judged.knows_annotators else "without --annotator: it is about people"
+    are_classes = "with --count-columns, which are the classes" if judged.counted else None
+    refuse_idle({"--annotators": nobody, "--gold": nobody, "--classes": are_classes})
 
 
 def _columns(judged: Judged) -> dict[str, Any]:

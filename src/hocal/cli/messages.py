@@ -40,8 +40,9 @@ _TABLES = {
 # the options that the command line has for arguments of the Python interface
 _OPTIONS = {
     "alpha": "--alpha",
-    "budget": "--budget",
     "annotator": "--annotator",
+    "budget": "--budget",
+    "by": "--by",
     "cell": "--cell",
     "cells": "--cell",
     "classes": "--classes",
@@ -52,7 +53,7 @@ _OPTIONS = {
     "engine": "--engine",
     "entropy": "--entropy",
     "epsilon": "--epsilon",
-    "features": "--score",
+    "features": "--features",
     "floor": "--floor",
     "gold": "--gold",
     "in_order": "--in-order",

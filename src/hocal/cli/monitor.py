@@ -10,9 +10,16 @@ import typer
 from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.engines import open_engine
-from hocal.cli.items import MatchedItems, find_rows, label_options, read_items
+from hocal.cli.items import MatchedItems, find_rows, label_options
 from hocal.cli.messages import FileError, working
 from hocal.cli.models import Model, load_model
+from hocal.cli.option_groups import (
+    LabelColumns,
+    PredictionColumns,
+    Rules,
+    grouped,
+    refuse_idle,
+)
 from hocal.cli.outputs import output_file, print_json, print_rows, print_table
 from hocal.cli.predictions import Probabilities
 
@@ -25,10 +32,15 @@ SHOWN = 10  # findings in the table; JSON has all
 ALARM = 1  # exit code
 
 
+@grouped
 def monitor(
     model: options.ModelFile,
     labels: options.LabelsFile,
     probabilities: options.ProbabilitiesFile,
+    columns: LabelColumns,
+    predicted: PredictionColumns,
+    rules: Rules,
+    unlabelled: options.Unlabelled = "error",
     state: Annotated[
         Path | None,
         typer.Option(
@@ -40,17 +52,6 @@ def monitor(
         Path | None,
         typer.Option("--output", "-o", help="Picture of the evidence: .png, .svg or .pdf."),
     ] = None,
-    item: options.ItemOfModel = None,
-    label: options.Label = None,
-    annotator: options.Annotator = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
-    count_columns: options.CountColumns = None,
-    probability_columns: options.ColumnsOfModel = None,
-    cell: options.CellOfModel = None,
-    names: options.Names = None,
-    probability_names: options.ProbabilityNames = None,
     confidence: Annotated[
         float | None,
         typer.Option(
@@ -58,11 +59,6 @@ def monitor(
             show_default=False,
         ),
     ] = None,
-    missing: options.Missing = "error",
-    unknown: options.Unknown = "error",
-    duplicates: options.Duplicates = "error",
-    unlabelled: options.Unlabelled = "error",
-    unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
     as_json: options.AsJson = False,
@@ -77,36 +73,16 @@ def monitor(
     Example: hocal monitor model.hocal week-7.csv softmax.parquet --label choice --state watch.hocal
     --unlabelled drop
     """
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
-    rules |= {"unlabelled": unlabelled, "unpredicted": unpredicted}
-    label_choices = label_options(
-        labels,
-        label=label,
-        annotator=annotator,
-        count_columns=count_columns,
-        names=names,
-        rules=rules,
-        tool=tool,
-        question=question,
-        several=several,
-    )
+    refuse_idle({"--force": "without --output" if output is None else None})
+    choices = label_options(labels, columns, rules._asdict() | {"unlabelled": unlabelled})
     _check_picture(output)
-    loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
+    loaded = load_model(model, predicted)
     watch = _start(loaded, state, confidence)
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-        predictions = loaded.open(read, probabilities, names=probability_names)
-        label_table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
-        items = read_items(
-            label_table,
-            predictions,
-            label_choices,
-            item=loaded.item,
-            classes=loaded.classes,
-            cell=loaded.cell,
-        )
-        items = _in_order(items, predictions, loaded.item)
+        predictions, items = loaded.read(read, (labels, probabilities), choices)
+        items = _in_order(items, predictions)
     with working("Betting"), predictions.explained(items.place):
-        watch.update(items.probabilities, items.counts, cells=items.cells)
+        watch.update(items.probabilities, items.counts, **items.inputs)
     _draw(watch, output, force)
     if state is not None:
         watch.save(state)
@@ -129,13 +105,11 @@ def _start(model: Model, state: Path | None, confidence: float | None) -> Monito
     return watch
 
 
-def _in_order(items: MatchedItems, predictions: Probabilities, item: str) -> MatchedItems:
+def _in_order(items: MatchedItems, predictions: Probabilities) -> MatchedItems:
     """Return items in the order of the rows of the predictions."""
-    import narwhals as nw
     import numpy as np
 
-    listed = nw.from_native(predictions.table).lazy().select(item).collect()[item].to_list()
-    row_of = find_rows(listed)
+    row_of = find_rows(predictions.all_items().to_pylist())
     rows = np.array([row_of[name] for name in items.items.tolist()], dtype=np.intp)
     return items.take(np.argsort(rows))
 

@@ -16,14 +16,20 @@ from hocal.cli.files import table_kind
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
+from hocal.cli.option_groups import (
+    LabelColumns,
+    PredictionColumns,
+    Rules,
+    grouped,
+    refuse_idle,
+)
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json, print_table
-from hocal.cli.predictions import Probabilities, same_items
+from hocal.cli.predictions import GivenRows, Probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hocal._base.typing import Array, IntArray
     from hocal.decisions import NextLabels
 
 # predicted probabilities of the items whose mixtures are made at once, of some hundred atoms each:
@@ -43,28 +49,21 @@ class _Labelled(NamedTuple):
     counts: Any  #: (n_items, n_classes), dense or sparse
 
 
+@grouped
 def next_labels(
     labels: options.LabelsFile,
     output: options.Output,
     budget: Annotated[int, typer.Option(help="Labels to buy.")],
-    item: options.ItemOfModel = None,
-    label: options.Label = None,
-    annotator: options.Annotator = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
-    count_columns: options.CountColumns = None,
+    columns: LabelColumns,
+    predicted: PredictionColumns,
+    rules: Rules,
     classes: options.Classes = None,
-    names: options.Names = None,
     model: Annotated[
         Path | None, typer.Option(help="Model file written by `hocal fit`, with --probabilities.")
     ] = None,
     probabilities: Annotated[
         str | None, typer.Option(help="Table of predictions for the model, one row per item.")
     ] = None,
-    probability_columns: options.ColumnsOfModel = None,
-    cell: options.CellOfModel = None,
-    probability_names: options.ProbabilityNames = None,
     objective: Annotated[
         str,
         typer.Option(
@@ -81,10 +80,6 @@ def next_labels(
         typer.Option(help="What --first was in the fit of the model, which knows these labels."),
     ] = None,
     time: options.Time = None,
-    missing: options.Missing = "error",
-    unknown: options.Unknown = "error",
-    duplicates: options.Duplicates = "error",
-    unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
     as_json: options.AsJson = False,
@@ -103,45 +98,41 @@ def next_labels(
     table_kind(output.name)  # refuse other endings before the work begins
     if (model is None) != (probabilities is None):
         raise InputError("--model and --probabilities", "must be given together")
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
-    choices = label_options(
-        labels,
-        label=label,
-        annotator=annotator,
-        count_columns=count_columns,
-        names=names,
-        rules=rules | {"unlabelled": "drop", "unpredicted": unpredicted},
-        tool=tool,
-        question=question,
-        several=several,
-        first=first,
-        time=time,
-    )
+    _refuse_idle(has_model=model is not None, counted=columns.count_columns is not None)
+    every = rules._asdict() | {"unlabelled": "drop"}
+    choices = label_options(labels, columns, every, first=first, time=time)
+    wanted: dict[str, Any] = {"budget": budget, "objective": objective, "limit": limit}
     with (
         output_file(output, force=force) as temporary,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
         if model is None or probabilities is None:
-            column = _check_alone(item, choices)
-            found = _count_alone(read, labels, choices, item, split_list(classes, "--classes"))
+            column = _check_alone(predicted.item, choices)
+            declared = split_list(classes, "--classes")
+            found = _count_alone(read, labels, choices, predicted.item, declared)
             with working("Choosing"):
-                bought = _choose_alone(found, budget, objective, limit)
+                bought = _choose_alone(found, **wanted)
         else:
-            loaded = load_model(
-                model, item=item, probability_columns=probability_columns, cell=cell
-            )
+            loaded = load_model(model, predicted)
             column = loaded.item
-            opened = loaded.open(read, probabilities, names=probability_names)
+            opened = loaded.open(read, probabilities)
             study = _read_study(read, labels, choices, loaded, opened)
             found = study.labelled
             with opened.explained(study.place):
-                bought = _choose_with(study, loaded, budget, objective, limit)
+                bought = _choose_with(study, loaded, **wanted)
         _write(temporary, output.name, column, found, bought)
     summary = _summarise(bought, output)
-    if as_json:
-        print_json(summary)
-    else:
-        _show(summary)
+    (print_json if as_json else _show)(summary)
+
+
+def _refuse_idle(*, has_model: bool, counted: bool) -> None:
+    """Refuse options that would do nothing."""
+    if has_model:
+        refuse_idle({"--classes": "with --model, which knows them"})
+        return
+    of_model = [f"--{name.replace('_', '-')}" for name in PredictionColumns._fields[1:]]
+    refuse_idle(dict.fromkeys([*of_model, "--unpredicted"], "without --model, which predicts"))
+    refuse_idle({"--classes": "with --count-columns, which are the classes" if counted else None})
 
 
 def _check_alone(item: str | None, choices: LabelOptions) -> str:
@@ -182,8 +173,7 @@ class _PredictedItems(NamedTuple):
     """All predicted items, with the labels that they have."""
 
     labelled: _Labelled
-    probabilities: Array
-    cells: IntArray | None
+    given: GivenRows  #: what a calibrator takes about them
     known: Any  #: the labels that the model has seen, sparse as all labels
 
     def place(self, row: int) -> str:
@@ -200,22 +190,17 @@ def _read_study(
 
     with working("Reading"), opened.explained():
         every = choices._replace(first=None)
-        table, predictions = same_items(
-            every.open_alone(read, path, item=model.item), opened, model.item
-        )
+        table, predictions = every.open(read, path, opened)
         rows = nw.from_native(predictions.table).lazy().collect().to_arrow()
         row_of = find_rows(rows[model.item].to_pylist())
         counts = _counts_by_row(table, every, model, row_of)
         known = counts
         if choices.first is not None:
-            fewer, _ = same_items(
-                choices.open_alone(read, path, item=model.item), opened, model.item
-            )
+            fewer, _ = choices.open(read, path, opened)
             known = _counts_by_row(fewer, choices, model, row_of)
-    p = np.column_stack([rows[name].to_numpy() for name in predictions.columns])
-    cells = None if model.cell is None else rows[model.cell].to_numpy()
+        given = predictions.arrays(rows)
     items = np.array(rows[model.item].to_pylist(), dtype=object)
-    return _PredictedItems(_Labelled(items, counts), p, cells, known)
+    return _PredictedItems(_Labelled(items, counts), given, known)
 
 
 def _counts_by_row(table: Any, choices: LabelOptions, model: Model, row_of: dict[Any, int]) -> Any:
@@ -252,10 +237,9 @@ def _choose_with(
         for start in range(0, n_items, n_rows):
             rows = slice(start, start + n_rows)
             known = study.known[rows].toarray()
+            given = study.given.rows(rows)
             mixtures = model.calibrator.predict_mixture(
-                study.probabilities[rows],
-                counts=known,
-                cells=None if study.cells is None else study.cells[rows],
+                given.probabilities, counts=known, **given.beside
             )
             later = study.labelled.counts[rows].toarray() - known
             states = pair_with_counts(mixtures.index, later)

@@ -79,7 +79,8 @@ Label: TypeAlias = Annotated[
     _text("Column with the labels, or one column for each annotator.", "--label", metavar=_LIST),
 ]
 Annotator: TypeAlias = Annotated[
-    str | None, _text("Column that tells who judged, to find repeated judgements.", "--annotator")
+    str | None,
+    _text("Column that tells who judged: to find repeated judgements, and compare.", "--annotator"),
 ]
 Tool: TypeAlias = Annotated[
     str | None,
@@ -139,6 +140,33 @@ Cell: TypeAlias = Annotated[
     str | None, _text("Column of PROBABILITIES with cell numbers.", "--cell")
 ]
 
+By: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "Column of PROBABILITIES with the group of each item, such as an aspect: cells are crossed "
+        "with the groups, and the model learns what they differ in.",
+        "--by",
+    ),
+]
+Features: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "What else is known about items, as numbers: columns of PROBABILITIES; or a file, .npy "
+        "with one row for each of its rows, or a table with the column of the items.",
+        "--features",
+        metavar="A,B,...|FILE",
+    ),
+]
+Ensemble: TypeAlias = Annotated[
+    str | None,
+    _text(
+        "Tables with the predictions of other members of an ensemble, for the same items; "
+        "PROBABILITIES is the first member.",
+        "--ensemble",
+        metavar="FILE,FILE,...",
+    ),
+]
+
 _OF_MODEL = "By default as in the fit."
 ItemOfModel: TypeAlias = Annotated[
     str | None, _text(f"Column that tells the items apart. {_OF_MODEL}", "--item")
@@ -153,6 +181,17 @@ ColumnsOfModel: TypeAlias = Annotated[
 ]
 CellOfModel: TypeAlias = Annotated[
     str | None, _text(f"Column with cell numbers. {_OF_MODEL}", "--cell")
+]
+ByOfModel: TypeAlias = Annotated[
+    str | None, _text(f"Column with the group of each item. {_OF_MODEL}", "--by")
+]
+FeaturesOfModel: TypeAlias = Annotated[
+    str | None,
+    _text(
+        f"Columns of features, {_OF_MODEL.lower()} Or their file, as --features of `hocal fit`.",
+        "--features",
+        metavar="A,B,...|FILE",
+    ),
 ]
 
 Missing: TypeAlias = Annotated[str, _text("Rows with a gap: error or drop.", "--missing")]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hocal._base.errors import InputError
 from hocal._base.files import whole_file
 from hocal.cli.files import SEPARATORS, table_kind
 from hocal.cli.messages import FileError
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from hocal.report import Report
 
 __all__ = [
+    "check_report_output",
     "open_writer",
     "output_file",
     "print_json",
     "print_rows",
     "print_table",
     "report_file",
+    "say_report",
 ]
 
 
@@ -48,6 +51,22 @@ def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report]
     form = format_of(path)
     with output_file(path, force=force) as temporary:
         yield lambda report: temporary.write_text(getattr(report, form)(), encoding="utf-8")
+
+
+def check_report_output(output: Path | None, *, as_json: bool, as_markdown: bool) -> None:
+    """Refuse a report that would go nowhere, or be printed twice."""
+    if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
+        raise InputError("--output", "must be given, or one of --json and --markdown to print")
+
+
+def say_report(made: Report, otherwise: str, as_json: bool, as_markdown: bool) -> None:
+    """Print a report in the form that was asked for, or what is said otherwise."""
+    if as_json:
+        typer.echo(made.json())
+    elif as_markdown:
+        typer.echo(made.markdown(), nl=False)
+    else:
+        typer.echo(otherwise)
 
 
 @contextmanager

@@ -12,14 +12,14 @@ from hocal._base.errors import InputError
 from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
-from hocal.cli.items import LabelOptions, count_items, label_options
+from hocal.cli.items import count_items, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
+from hocal.cli.option_groups import LabelColumns, PredictionColumns, grouped, refuse_idle
 from hocal.cli.options import split_list
 from hocal.cli.outputs import print_json, print_table
 
 if TYPE_CHECKING:
-    from hocal import SnapshotCalibrator
     from hocal._base.typing import IntArray
 
 WORDS = {  # what people read instead of the keys for machines
@@ -36,6 +36,7 @@ SIZES = (2, 3, 5, 10)  # labels per item that are tried where none are named
 SIZES_MORE = (1, 2, 3, 5)  # the same where labels are added to a study
 
 
+@grouped
 def plan(
     k: Annotated[
         str | None,
@@ -90,66 +91,70 @@ def plan(
 
     Example: hocal plan --k 5 --width 0.3 --n-classes 2
     """
-    if sum(goal is not None for goal in (width, epsilon, n_items, budget)) != 1:
+    goals = {"--width": width, "--epsilon": epsilon, "--n-items": n_items, "--budget": budget}
+    asked = [goal for goal, value in goals.items() if value is not None]
+    if len(asked) != 1:
         rule = "must be given, or else exactly one of --epsilon, --n-items and --budget"
         raise InputError("--width", rule)
-    if labels is not None and (budget is None or model is None):
-        raise InputError("--labels", "must come with --budget and --model")
-    known = None
-    if model is not None:
-        known = load_model(model, item=item, probability_columns=None, cell=None)
-    calibrator = None if known is None else known.calibrator
-    start = None
-    if labels is not None and known is not None:
-        choices = _label_choices(labels, label, count_columns, tool, names)
-        start = _totals(labels, known, choices)
+    _refuse_idle(asked[0], has_model=model is not None, has_labels=labels is not None)
+    known = None if model is None else load_model(model, PredictionColumns(item=item))
+    size = n_classes if known is None else len(known.classes)
+    columns = LabelColumns(label, count_columns=count_columns, tool=tool, names=names)
+    start = _totals(labels, known, columns)
     with working("Planning"):
         if budget is not None:
-            settings = {
-                "n_simulations": n_simulations,
-                "entropy": entropy,
-                "random_state": random_state,
-            }
-            sizes = _sizes(k, budget, SIZES if start is None else SIZES_MORE)
-            result = _split_budget(calibrator, budget, sizes, start, settings)
+            result = _split_budget(
+                known,
+                budget,
+                _sizes(k, budget, SIZES if start is None else SIZES_MORE),
+                start,
+                {"n_simulations": n_simulations, "entropy": entropy, "random_state": random_state},
+            )
         else:
-            if n_classes is None and calibrator is None:
-                rule = "must be given, or --model, to know what is planned for"
-                raise InputError("--n-classes", rule)
-            place = _cell(known, cell)
-            mixture = None if known is None else known.calibrator.cell_mixtures_[[place]]
-            study = {"n_classes": n_classes, "mixture": mixture}
             common = {"k": _one_size(k), "confidence": confidence, "entropy": entropy}
-            result = _plan_cell(n_items, {"width": width, "epsilon": epsilon}, common, study)
-            result |= _about_cell(known, place, result)
+            wanted = {"width": width, "epsilon": epsilon}
+            result = _plan_cell(known, cell, n_items, wanted, common, size)
     if as_json:
         print_json(result)
         return
     _show(result)
     if n_items is not None:
-        _note_vacuous(result, n_classes if calibrator is None else calibrator.statistics_.n_classes)
+        _note_vacuous(result, size)
 
 
-def _label_choices(
-    path: str, label: str | None, count_columns: str | None, tool: str | None, names: str | None
-) -> LabelOptions:
-    """Return how the labels at hand are read; only their numbers matter."""
-    rules = dict.fromkeys(("missing", "unknown", "unlabelled", "unpredicted"), "drop")
-    return label_options(
-        path,
-        label=label,
-        annotator=None,
-        count_columns=count_columns,
-        names=names,
-        rules=rules | {"duplicates": "keep"},
-        tool=tool,
+def _refuse_idle(goal: str, *, has_model: bool, has_labels: bool) -> None:
+    """Refuse options that would do nothing for this goal."""
+    for_budget = goal == "--budget"
+    if has_labels and not (for_budget and has_model):
+        raise InputError("--labels", "must come with --budget and --model")
+    if for_budget and not has_model:
+        raise InputError("--budget", "must come with --model, a pilot study to simulate")
+    simulated = None if for_budget else "unless with --budget"
+    not_simulated = "with --budget" if for_budget else None
+    no_model = None if has_model else "without --model, which has cells"
+    without_labels = None if has_labels else "without --labels, which it is about"
+    of_labels = ("--item", "--label", "--count-columns", "--tool", "--names")
+    refuse_idle(
+        {
+            "--n-simulations": simulated,
+            "--random-state": simulated,
+            "--confidence": not_simulated and f"{not_simulated}: errors are simulated, not proved",
+            "--cell": no_model or (not_simulated and f"{not_simulated}, which is for all cells"),
+            "--entropy": "with --epsilon, which is about snapshots" * (goal == "--epsilon") or None,
+            "--n-classes": "with --model, which knows it" if has_model else None,
+        }
+        | dict.fromkeys(of_labels, without_labels)
     )
 
 
-def _totals(path: str, model: Model, choices: LabelOptions) -> IntArray:
-    """Return the number of labels of each item at hand."""
+def _totals(path: str | None, model: Model | None, columns: LabelColumns) -> IntArray | None:
+    """Return the number of labels of each item at hand, if any; only their numbers matter."""
     from hocal._base.validation import label_totals
 
+    if path is None or model is None:
+        return None
+    rules = dict.fromkeys(("missing", "unknown", "unlabelled", "unpredicted"), "drop")
+    choices = label_options(path, columns, rules | {"duplicates": "keep"})
     with open_engine("duckdb") as read, working("Reading"):
         table = choices.open_alone(read, path, item=model.item)
         counted = count_items(table, choices, item=model.item, classes=model.classes)
@@ -157,7 +162,7 @@ def _totals(path: str, model: Model, choices: LabelOptions) -> IntArray:
 
 
 def _split_budget(
-    calibrator: SnapshotCalibrator | None,
+    model: Model | None,
     budget: int,
     k: list[int],
     start: IntArray | None,
@@ -166,9 +171,8 @@ def _split_budget(
     """Return what each split of a budget is expected to give, and the best."""
     import hocal
 
-    if calibrator is None:
-        raise InputError("--budget", "must come with --model, a pilot study to simulate")
-    found = hocal.plan_budget(calibrator, budget, k=k, start=start, **choices)
+    assert model is not None
+    found = hocal.plan_budget(model.calibrator, budget, k=k, start=start, **choices)
     return {
         "budget": budget,
         "n_items_now": 0 if start is None else int((start > 0).sum()),
@@ -179,20 +183,29 @@ def _split_budget(
 
 
 def _plan_cell(
-    n_items: int | None, wanted: dict[str, Any], common: dict[str, Any], study: dict[str, Any]
+    model: Model | None,
+    cell: int | None,
+    n_items: int | None,
+    wanted: dict[str, Any],
+    common: dict[str, Any],
+    n_classes: int | None,
 ) -> dict[str, Any]:
     """Return how many items a cell needs, or how wide its interval will be with so many."""
     import hocal
 
+    if n_classes is None:
+        raise InputError("--n-classes", "must be given, or --model, to know what is planned for")
+    place = None if model is None else _cell(model, cell)
+    mixture = None if model is None else model.calibrator.cell_mixtures_[[place]]
+    study: dict[str, Any] = {"n_classes": n_classes, "mixture": mixture}
     if n_items is not None:
-        return {
-            "width": hocal.interval_width(n_items, **common, **study),
-            "n_items": n_items,
-            **common,
-        }
-    needed = hocal.items_needed(**wanted, **common, **study)
-    asked = {name: value for name, value in wanted.items() if value is not None}
-    return {"n_items": needed, "n_labels": needed * common["k"], **asked, **common}
+        width = hocal.interval_width(n_items, **common, **study)
+        result = {"width": width, "n_items": n_items, **common}
+    else:
+        needed = hocal.items_needed(**wanted, **common, **study)
+        asked = {name: value for name, value in wanted.items() if value is not None}
+        result = {"n_items": needed, "n_labels": needed * common["k"], **asked, **common}
+    return result if model is None else result | _about_cell(model, place or 0, result)
 
 
 def _show(result: Mapping[str, Any]) -> None:
@@ -259,13 +272,8 @@ def _one_size(k: str | None) -> int:
     return sizes[0]
 
 
-def _cell(model: Model | None, cell: int | None) -> int:
+def _cell(model: Model, cell: int | None) -> int:
     """Return the cell to plan for: the one named, else that with most items."""
-    if model is None:
-        if cell is not None:
-            rule = "must be given with --cell, which is one of its cells"
-            raise InputError("--model", rule, value=cell)
-        return 0
     n_items = model.calibrator.statistics_.n_items
     if cell is None:
         return int(n_items.argmax())
@@ -275,10 +283,8 @@ def _cell(model: Model | None, cell: int | None) -> int:
     return cell
 
 
-def _about_cell(model: Model | None, cell: int, result: Mapping[str, Any]) -> dict[str, Any]:
+def _about_cell(model: Model, cell: int, result: Mapping[str, Any]) -> dict[str, Any]:
     """Say which cell a plan is for, what it has, and how many more items it needs."""
-    if model is None:
-        return {}
     now = int(model.calibrator.statistics_.n_items[cell])
     about = {"cell": cell, "cell_name": model.cell_names()[cell], "n_items_now": now}
     if "n_labels" in result:

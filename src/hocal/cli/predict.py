@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,10 +13,20 @@ from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.engines import open_engine
 from hocal.cli.files import table_kind
-from hocal.cli.items import stack_scores
+from hocal.cli.items import label_options
 from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
+from hocal.cli.option_groups import (
+    WITHOUT_LABELS,
+    LabelColumns,
+    PredictionColumns,
+    Rules,
+    grouped,
+    refuse_idle,
+)
 from hocal.cli.outputs import open_writer, output_file, print_json
+from hocal.cli.own_labels import OwnLabels, check_objective, describe_own
+from hocal.cli.predictions import GivenRows, Probabilities
 from hocal.cli.tables import count_rows
 
 if TYPE_CHECKING:
@@ -31,14 +42,28 @@ MOST_SUMMARISED = 200_000
 QUANTITIES = ("aleatoric", "epistemic", "predictive")
 
 
+@grouped
 def predict(
     model: options.ModelFile,
     probabilities: options.ProbabilitiesFile,
     output: options.Output,
-    item: options.ItemOfModel = None,
-    probability_columns: options.ColumnsOfModel = None,
-    cell: options.CellOfModel = None,
-    probability_names: options.ProbabilityNames = None,
+    predicted: PredictionColumns,
+    columns: LabelColumns,
+    rules: Rules,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Table of labels of these items: what is left when they are known, too.",
+        ),
+    ] = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            help="What one more label is worth, with --labels: for the distribution (of labels), "
+            "aleatoric (uncertainty) or majority."
+        ),
+    ] = "distribution",
     confidence: options.Confidence = 0.95,
     simultaneous: options.Simultaneous = False,
     entropy: options.Entropy = "shannon",
@@ -51,38 +76,71 @@ def predict(
     Writes one row per item in the order of PROBABILITIES: item, cell, top_class; aleatoric,
     epistemic and predictive uncertainty of the item; cell_aleatoric_lower, cell_aleatoric_upper and
     the like, the certified interval for the average over the item's cell, empty for a cell without
-    calibration items; and cell_name. A line on stderr says when predictions look unlike those of
-    the calibration items. On Spark, load the model inside mapInPandas instead.
+    calibration items; and cell_name. With --labels also n_labels, votes, the three uncertainties
+    given the item's own labels, limits of its aleatoric uncertainty, and what one more label is
+    expected to bring. A line on stderr says when predictions look unlike those of the calibration
+    items. On Spark, load the model inside mapInPandas instead.
 
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """
     table_kind(output.name)  # refuse other endings before the work begins
+    refuse_idle({**WITHOUT_LABELS, "--objective": "without --labels"} if labels is None else {})
+    check_objective(objective)
     with (
         output_file(output, force=force) as temporary,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
-        loaded = load_model(
-            model, item=item, probability_columns=probability_columns, cell=cell, takes_scores=True
-        )
-        predictions = loaded.open(read, probabilities, names=probability_names)
+        loaded = load_model(model, predicted)
+        opened = loaded.open(read, probabilities)
+        own = None
+        if labels is not None:
+            choices = label_options(labels, columns, rules._asdict() | {"unlabelled": "drop"})
+            own = OwnLabels.read(read, labels, choices, opened, loaded.classes)
         with working("Certifying"):
             cells = _describe_cells(loaded, entropy, confidence, simultaneous)
-            predict_rows = partial(_predict_batch, loaded, predictions.columns, cells, entropy)
-        n_rows = 0
-        total = count_rows(predictions.table) if probabilities.endswith(".parquet") else None
-        batches = predictions.table.to_arrow_reader(ROWS)
-        schema = predict_rows(batches.schema.empty_table()).schema
-        looks = Looks(loaded, predictions.columns)
-        with open_writer(temporary, output.name, schema) as writer, ProgressBar() as progress:
-            for batch in batches:
-                place = partial(_place, batch[loaded.item], n_rows)
-                with predictions.explained(place):
-                    rows = predict_rows(batch)
-                writer.write_table(rows)
-                looks.take(batch)
-                n_rows += batch.num_rows
-                progress.update("Predicting", n_rows, total)
-    unlike = looks.compare()
+        settings = Settings(entropy, objective, confidence)
+        predict_rows = partial(_predict_batch, loaded, opened, cells, own, settings)
+        looks = Looks(loaded)
+        total = count_rows(opened.table) if probabilities.endswith(".parquet") else None
+        n_rows = _write(temporary, output.name, opened, predict_rows, looks, total)
+    _say(looks.compare(), output, n_rows, as_json=as_json)
+
+
+class Settings(NamedTuple):
+    """What is computed of each item."""
+
+    entropy: str
+    objective: str  #: of one more label
+    confidence: float  #: of the limits of an item with labels
+
+
+def _write(
+    path: Path,
+    name: str,
+    opened: Probabilities,
+    predict_rows: Callable[[Any, GivenRows], Any],
+    looks: Looks,
+    total: int | None,
+) -> int:
+    """Write the rows of all items, batch by batch; return how many there are."""
+    n_rows = 0
+    batches = opened.table.to_arrow_reader(ROWS)
+    empty = batches.schema.empty_table()
+    schema = predict_rows(empty, opened.arrays(empty)).schema
+    with open_writer(path, name, schema) as writer, ProgressBar() as progress:
+        for batch in batches:
+            with opened.explained(partial(_place, batch[opened.item], n_rows)):
+                given = opened.arrays(batch)
+                rows = predict_rows(batch, given)
+                looks.take(given)
+            writer.write_table(rows)
+            n_rows += batch.num_rows
+            progress.update("Predicting", n_rows, total)
+    return n_rows
+
+
+def _say(unlike: Familiarity | None, output: Path, n_rows: int, *, as_json: bool) -> None:
+    """Say what was written, and whether the items look like those of the calibration."""
     if unlike is not None and unlike.warning:
         note(str(unlike))
     if as_json:
@@ -94,20 +152,19 @@ def predict(
 class Looks:
     """What a sample of the items looks like, gathered batch by batch."""
 
-    def __init__(self, model: Model, columns: Sequence[str]) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._columns = columns
         self._summaries: list[Any] = []
 
-    def take(self, batch: Any) -> None:
+    def take(self, given: GivenRows) -> None:
         """Summarise evenly spaced rows of a batch."""
         if self._model.calibrator.reference_ is None:
             return
-        p, given = _inputs(self._model, self._columns, batch)
-        chosen = slice(None, None, max(-(-len(p) // SUMMARISED), 1))
-        if len(p):
-            part = {name: None if x is None else x[chosen] for name, x in given.items()}
-            self._summaries.append(self._model.calibrator.summarise(p[chosen], **part))
+        n_rows = len(given.probabilities)
+        part = given.rows(slice(None, None, max(-(-n_rows // SUMMARISED), 1)))
+        if n_rows:
+            found = self._model.calibrator.summarise(part.probabilities, **part.beside)
+            self._summaries.append(found)
         if sum(map(len, self._summaries)) > MOST_SUMMARISED:
             self._summaries = [each[::2] for each in self._summaries]
 
@@ -147,40 +204,39 @@ def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous:
 
 
 def _predict_batch(
-    model: Model, columns: Sequence[str], cells: Any, entropy: str, batch: Any
+    model: Model,
+    opened: Probabilities,
+    cells: Any,
+    own: OwnLabels | None,
+    settings: Settings,
+    batch: Any,
+    given: GivenRows,
 ) -> Any:
     """Return the output rows of a batch, as an Arrow table: its items, then what holds of cells."""
     import numpy as np
     import pyarrow as pa
 
     calibrator = model.calibrator
-    p, given = _inputs(model, columns, batch)
-    top = p
+    top = given.mean
     where = np.empty(0, dtype=np.int64)
     parts = dict.fromkeys(QUANTITIES, np.empty(0))
-    if len(p):
-        where = calibrator.partition_.assign(p, given["cells"])
-        parts = calibrator.decompose(p, entropy, **given).as_dict()
-        if model.probability_columns == []:  # scores alone name no class
-            top = calibrator.predict_proba(p, **given)
-    classes = pa.array(model.classes, pa.string())
+    if len(top):
+        where = calibrator.partition_.assign(top, given.cells)
+        decomposed = calibrator.decompose(given.probabilities, settings.entropy, **given.beside)
+        parts = decomposed.as_dict()
+        if model.scores_alone:  # scores alone name no class
+            top = calibrator.predict_proba(given.probabilities, **given.beside)
+    items = batch[opened.item]
     described = {
-        model.item: batch[model.item],
+        opened.item: items,
         "cell": pa.array(where),
-        "top_class": classes.take(pa.array(top.argmax(axis=1))),
+        "top_class": pa.array(model.classes, pa.string()).take(pa.array(top.argmax(axis=1))),
         **{name: pa.array(parts[name] + 0.0) for name in QUANTITIES},
     }
+    if own is not None:
+        described |= describe_own(calibrator, own, items, given, settings._asdict())
     of_cells = cells.take(pa.array(where))
     return pa.table(described | {name: of_cells[name] for name in of_cells.column_names})
-
-
-def _inputs(model: Model, columns: Sequence[str], batch: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the predictions of a batch, and its cells and scores where there are any."""
-    import numpy as np
-
-    p = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in columns])
-    own = None if model.cell is None else batch[model.cell].to_numpy(zero_copy_only=False)
-    return p, {"cells": own, "features": stack_scores(batch, model.scores)}
 
 
 def _place(items: Any, n_before: int, row: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,22 +16,26 @@ from hocal.cli.engines import open_engine
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
-from hocal.cli.outputs import report_file
-from hocal.cli.predictions import Probabilities, extra_column
-
-if TYPE_CHECKING:
-    from hocal._base.typing import Array, IntArray
+from hocal.cli.option_groups import (
+    WITHOUT_LABELS,
+    LabelColumns,
+    PredictionColumns,
+    Rules,
+    grouped,
+    refuse_idle,
+)
+from hocal.cli.outputs import check_report_output, report_file, say_report
+from hocal.cli.predictions import GivenRows, Probabilities, extra_column
 
 # options that name columns of PROBABILITIES to show, and what `summarise` calls their content
 MEDIA = {"images": "images", "text": "texts"}
 
 
 class Predicted(NamedTuple):
-    """All items with their predictions, in sorted order; the names are those of `summarise`."""
+    """All items with their predictions, in sorted order."""
 
     items: list[Any]
-    probabilities: Array
-    cells: IntArray | None
+    given: GivenRows
     images: list[Any] | None
     texts: list[Any] | None
 
@@ -39,10 +43,19 @@ class Predicted(NamedTuple):
         """Say in words where a row of the arrays is."""
         return f"for item {self.items[row]!r}"
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return all by the names of `summarise`."""
+        shown = {"items": self.items, "images": self.images, "texts": self.texts}
+        return {**shown, **self.given._asdict()}
 
+
+@grouped
 def report(
     model: options.ModelFile,
     probabilities: options.ProbabilitiesFile,
+    columns: LabelColumns,
+    predicted: PredictionColumns,
+    rules: Rules,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File to write; it ends with .html, .md or .json."),
@@ -63,17 +76,6 @@ def report(
         Path | None, typer.Option(help="What `hocal check --json` printed about the labels.")
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Uncertainty report",
-    item: options.ItemOfModel = None,
-    label: options.Label = None,
-    annotator: options.Annotator = None,
-    tool: options.Tool = None,
-    question: options.Question = None,
-    several: options.Several = "error",
-    count_columns: options.CountColumns = None,
-    probability_columns: options.ColumnsOfModel = None,
-    cell: options.CellOfModel = None,
-    names: options.Names = None,
-    probability_names: options.ProbabilityNames = None,
     k: Annotated[
         int | None, typer.Option("--k", help="Labels in a snapshot; pairs by default.")
     ] = None,
@@ -85,10 +87,6 @@ def report(
         ),
     ] = True,
     random_state: options.RandomState = 0,
-    missing: options.Missing = "error",
-    unknown: options.Unknown = "error",
-    duplicates: options.Duplicates = "error",
-    unpredicted: options.Unpredicted = "error",
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
     as_json: Annotated[
@@ -108,59 +106,47 @@ def report(
     """
     from hocal.report import Report, summarise
 
-    rules = {"missing": missing, "unknown": unknown, "duplicates": duplicates}
-    rules |= {"unlabelled": "drop", "unpredicted": unpredicted}
-    label_choices = label_options(
-        labels,
-        label=label,
-        annotator=annotator,
-        count_columns=count_columns,
-        names=names,
-        rules=rules,
-        tool=tool,
-        question=question,
-        several=several,
-    )
-    _check_options(output, labels, label_choices, as_json=as_json, as_markdown=as_markdown)
-    loaded = load_model(model, item=item, probability_columns=probability_columns, cell=cell)
-    media = {option: column for option, column in (("images", images), ("text", text)) if column}
+    _check_output(output, labels, images, as_json=as_json, as_markdown=as_markdown)
+    choices = None
+    if labels is not None:
+        choices = label_options(labels, columns, rules._asdict() | {"unlabelled": "drop"})
+    loaded = load_model(model, predicted)
     asked: dict[str, Any] = {"title": title, "confidence": confidence, "k": k, "planning": planning}
     asked |= {"check": _read_check(check), "classes": loaded.classes, "random_state": random_state}
+    media = {option: column for option, column in (("images", images), ("text", text)) if column}
     with report_file(output, force=force) as write:
         with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
-            predictions = loaded.open(read, probabilities, names=probability_names, extra=media)
+            predictions = loaded.open(read, probabilities, extra=media)
             table = None
-            if labels is not None:
-                table, predictions = label_choices.open(read, labels, predictions, item=loaded.item)
-            shown = _read_all(predictions, loaded, media, image_folder)
-            row_of = find_rows(shown.items)
-            counts = _read_counts(table, label_choices, loaded, row_of)
+            if choices is not None and labels is not None:
+                table, predictions = choices.open(read, labels, predictions)
+            shown = _read_all(predictions, media, image_folder)
+            counts = _read_counts(table, choices, loaded, find_rows(shown.items))
         with working("Summarising"), predictions.explained(shown.place):
-            summary = summarise(loaded.calibrator, counts=counts, **shown._asdict(), **asked)
+            summary = summarise(loaded.calibrator, counts=counts, **shown.as_dict(), **asked)
         made = Report(summary)
         write(made)
-    if as_json:
-        typer.echo(made.json())
-    elif as_markdown:
-        typer.echo(made.markdown(), nl=False)
-    else:
-        typer.echo(f"{counted(len(shown.items), 'item')} in {output}")
+    say_report(made, f"{counted(len(shown.items), 'item')} in {output}", as_json, as_markdown)
 
 
-def _check_options(
+def _check_output(
     output: Path | None,
     labels: str | None,
-    label_choices: LabelOptions,
+    images: str | None,
     *,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
     """Refuse options that would do nothing, or would hide each other."""
-    if (output is None and not as_json and not as_markdown) or (as_json and as_markdown):
-        raise InputError("--output", "must be given, or one of --json and --markdown to print")
-    if labels is None and (label_choices.label or label_choices.count_columns):
-        rule = "must be given with --label or --count-columns, which name its columns"
-        raise InputError("--labels", rule)
+    check_report_output(output, as_json=as_json, as_markdown=as_markdown)
+    refuse_idle(WITHOUT_LABELS if labels is None else {})
+    refuse_idle(
+        {
+            "--k": "without --labels, which are compared with" if labels is None else None,
+            "--image-folder": "without --images" if images is None else None,
+            "--force": "without --output" if output is None else None,
+        }
+    )
 
 
 def _read_check(path: Path | None) -> Any:
@@ -171,20 +157,17 @@ def _read_check(path: Path | None) -> Any:
         raise InputError("--check", rule, value=f"{path}: {error}") from error
 
 
-def _read_all(
-    predictions: Probabilities, model: Model, media: Mapping[str, str], folder: Path
-) -> Predicted:
+def _read_all(predictions: Probabilities, media: Mapping[str, str], folder: Path) -> Predicted:
     """Return every predicted item, with its picture and its text where columns hold them."""
     import narwhals as nw
-    import numpy as np
 
-    rows = nw.from_native(predictions.table).lazy().sort(model.item).collect().to_arrow()
+    item = predictions.item
+    rows = nw.from_native(predictions.table).lazy().sort(item).collect().to_arrow()
     shown = {MEDIA[option]: rows[extra_column(option)].to_pylist() for option in media}
     images = shown.get("images")
     return Predicted(
-        items=rows[model.item].to_pylist(),
-        probabilities=np.column_stack([rows[name].to_numpy() for name in predictions.columns]),
-        cells=None if model.cell is None else rows[model.cell].to_numpy(),
+        items=rows[item].to_pylist(),
+        given=predictions.arrays(rows),
         images=None if images is None else [_picture(entry, folder) for entry in images],
         texts=shown.get("texts"),
     )
@@ -198,16 +181,16 @@ def _picture(entry: Any, folder: Path) -> Any:
 
 
 def _read_counts(
-    labels: Any, label_choices: LabelOptions, model: Model, row_of: Mapping[Any, int]
+    labels: Any, choices: LabelOptions | None, model: Model, row_of: Mapping[Any, int]
 ) -> Any:
     """Return the counts of all items, dense or sparse, with nothing for those without labels."""
     import numpy as np
     from scipy import sparse
 
-    if labels is None:
+    if labels is None or choices is None:
         return None
-    counted = count_items(labels, label_choices, item=model.item, classes=model.classes)
-    places = find_items(counted.items.tolist(), row_of, label_choices.rules["unpredicted"])
+    counted = count_items(labels, choices, item=model.item, classes=model.classes)
+    places = find_items(counted.items.tolist(), row_of, choices.rules["unpredicted"])
     rows = [place for place in places if place is not None]
     kept = np.array([place is not None for place in places])
     ones = np.ones(len(rows), np.int64)

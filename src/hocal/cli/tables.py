@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hocal._base.errors import InputError
 from hocal.cli.engines import ReadTable
+from hocal.cli.files import table_kind
 from hocal.cli.messages import FileError
 
-__all__ = ["check_columns", "count_distinct", "count_rows", "open_labels"]
+__all__ = [
+    "check_columns",
+    "count_distinct",
+    "count_rows",
+    "open_labels",
+    "refuse_names",
+    "spell_as",
+]
 
 
 def open_labels(
@@ -26,6 +35,7 @@ def open_labels(
     """Return a table of labels with the named columns only: labels as text, counts as numbers."""
     import narwhals as nw
 
+    refuse_names(path, names, "--names")
     frame = nw.from_native(read(path, names, count_columns)).lazy()
     others = [column for column in (annotator, time) if column is not None]
     known = [] if gold is None else [gold]
@@ -38,6 +48,43 @@ def open_labels(
     texts = [nw.col(column).cast(nw.String) for column in (*label, *known)]
     numbers = [nw.col(column).cast(nw.Float64) for column in count_columns]
     return frame.select(item, *texts, *numbers, *others).to_native()
+
+
+def spell_as(table: Any, columns: Sequence[str], classes: Sequence[str] | None) -> Any:
+    """Return labels with numbers spelled as the classes are: 1.0 is the class 1, and 1 is 1.0.
+
+    Other labels stay as they are. Programs write whole numbers with a point where some are missing.
+    """
+    import narwhals as nw
+
+    known = set(classes or ())
+    others = {_other_spelling(name): name for name in known if _other_spelling(name)}
+    meant = {spelled: name for spelled, name in others.items() if spelled not in known}
+    if not meant:
+        return table
+    frame = nw.from_native(table).lazy()
+    for column in columns:
+        label = nw.col(column)
+        rows = frame.select(column).filter(label.is_in(list(meant))).unique().collect()
+        spelled = label
+        for found in rows[column].to_list():
+            spelled = nw.when(label == found).then(nw.lit(meant[found])).otherwise(spelled)
+        frame = frame.with_columns(spelled.alias(column))
+    return frame.to_native()
+
+
+def _other_spelling(name: str) -> str:
+    """Return a whole number with a point where it has none, and without where it has; else ""."""
+    plain = name.removesuffix(".0")
+    if not plain.lstrip("-").isdecimal():
+        return ""
+    return f"{name}.0" if plain == name else plain
+
+
+def refuse_names(path: str, names: Sequence[str] | None, option: str) -> None:
+    """Refuse names for the columns of a file that has some."""
+    if names is not None and table_kind(path) == ".parquet":
+        raise InputError(option, "must be left out for Parquet, which has names", value=path)
 
 
 def count_rows(table: Any) -> int:
