@@ -18,6 +18,8 @@ import hocal
 from hocal._base.typing import Array, IntArray
 from hocal.cells import CrossedPartition
 from hocal.datasets import load_judges
+from hocal.decisions import familiarity
+from hocal.report.study import Study
 from hocal.uncertainty import draw_labels
 
 N_ITEMS = 400
@@ -188,3 +190,21 @@ def test_the_aspect_of_a_summary_tells_where_experts_disagree() -> None:
 
     assert scores["alone"] < 0.5
     assert scores["aspect"] > 0.63
+
+
+def test_a_monitor_and_familiarity_take_groups(
+    fitted: hocal.SnapshotCalibrator, judged: tuple[Array, IntArray]
+) -> None:
+    p, counts = judged
+    watch = hocal.Monitor(fitted).update(p, counts, by=GROUPS)
+
+    assert watch.n_items == N_ITEMS
+    assert not familiarity(fitted, p, by=GROUPS).warning
+
+
+def test_a_report_knows_the_fitted_items_of_groups_again(
+    fitted: hocal.SnapshotCalibrator, judged: tuple[Array, IntArray]
+) -> None:
+    study = Study.of(fitted, *judged, None, GROUPS, None, 0.95)
+
+    assert study.fitted.all()

@@ -88,6 +88,7 @@ def familiarity(
     *,
     features: ArrayLike | None = None,
     cells: ArrayLike | None = None,
+    by: ArrayLike | None = None,
     level: float = 0.01,
 ) -> Familiarity:
     """Compare items without labels with the calibration items.
@@ -96,7 +97,7 @@ def familiarity(
     ----------
     calibrator : SnapshotCalibrator
         Fitted with `fit`.
-    probabilities, features, cells
+    probabilities, features, cells, by
         As in the fit.
     level : float, default=0.01
         Chance of a warning if items are drawn as the calibration items were.
@@ -122,7 +123,7 @@ def familiarity(
     True
     """
     check_kind(calibrator, "calibrator", SnapshotCalibrator)
-    summaries = calibrator.summarise(probabilities, features=features, cells=cells)
+    summaries = calibrator.summarise(probabilities, features=features, cells=cells, by=by)
     return compare_summaries(calibrator, summaries, level=level)
 
 

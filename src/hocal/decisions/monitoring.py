@@ -131,6 +131,7 @@ class Monitor:
         *,
         features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Self:
         """Take further labelled items, in the order of the rows; in how many calls is the same.
 
@@ -140,7 +141,7 @@ class Monitor:
             Predictions, of the same form as in the fit.
         counts : array or sparse matrix of shape (n_items, n_classes)
             How often people gave each label, one label or more for each item.
-        features, cells
+        features, cells, by
             As in the fit, if there were any.
 
         Returns
@@ -149,7 +150,7 @@ class Monitor:
             With the evidence of all items so far.
         """
         labels = check_labels(counts, check_items(probabilities))
-        expected = self.calibrator.expect(probabilities, features=features, cells=cells)
+        expected = self.calibrator.expect(probabilities, features=features, cells=cells, by=by)
         found = residuals(expected, labels)
         for start in range(0, len(found.top), BLOCK):
             rows = slice(start, start + BLOCK)

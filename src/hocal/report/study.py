@@ -82,7 +82,7 @@ class Study:
             probabilities=p,
             cells=where,
             counts=labels,
-            fitted=_find_fitted(inner, given, labels),
+            fitted=_find_fitted(inner, given, where, labels),
             values=values,
             facts=CellFacts.of(inner, certificate, names, values, where),
         )
@@ -118,11 +118,15 @@ def _predictions(
     return calibrator, data, None
 
 
-def _find_fitted(calibrator: SnapshotCalibrator, given: Given, labels: Counts | None) -> Mask:
+def _find_fitted(
+    calibrator: SnapshotCalibrator, given: Given, cells: Index, labels: Counts | None
+) -> Mask:
     """Tell which items the calibrator was fitted on: their labels are not held out."""
     if labels is None:
         return np.zeros(len(given.probabilities), dtype=bool)
-    return calibrator.seen_.recognise(check_items(given.probabilities, given.features), labels)
+    items = check_items(given.probabilities, given.features)
+    with_groups = items.beside(calibrator.partition_.item_columns(cells))
+    return calibrator.seen_.recognise(with_groups, labels)
 
 
 def _check_labels(counts: Any, probabilities: Array) -> Counts | None:
