@@ -292,6 +292,7 @@ ROOMS: dict[str, list[str]] = {
         "predictions",
         "exports",
         "items",
+        "caution",
         "models",
         "left_out",
         "own_labels",

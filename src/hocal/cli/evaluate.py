@@ -9,6 +9,7 @@ import typer
 
 from hocal._base.plurals import counted
 from hocal.cli import options
+from hocal.cli.caution import take_fresh
 from hocal.cli.engines import open_engine
 from hocal.cli.items import MatchedItems, label_options
 from hocal.cli.messages import working
@@ -66,6 +67,8 @@ class Measured(NamedTuple):
     snapshots: Scored
     means: dict[str, MeanScores]  #: of the mean: calibrated, raw, by temperature scaling
     headroom: Headroom  #: of the calibrated mean
+    n_fitted: int  #: items that the model was fitted on
+    training: bool  #: whether such are among those measured, for lack of others
 
 
 @grouped
@@ -126,6 +129,7 @@ def _measure(
     noise: Mapping[str, int],
 ) -> Measured:
     """Hold a model against the labels of items that it has not seen."""
+    items, n_fitted, training = take_fresh(calibrator, items)
     error = calibrator.calibration_error(
         items.probabilities, items.counts, k=k, **items.inputs, **noise
     )
@@ -136,6 +140,8 @@ def _measure(
         snapshots=_snapshot_score(calibrator, items, noise["random_state"]),
         means=_mean_scores(calibrator, items),
         headroom=_headroom(calibrator, items, confidence),
+        n_fitted=n_fitted,
+        training=training,
     )
 
 
@@ -232,6 +238,8 @@ def _show_json(
     print_json(
         {
             "n_items": int(error.n_items.sum()),
+            "n_fitted": measured.n_fitted,
+            "training": measured.training,
             "calibration_error": {
                 **{name: getattr(error, name) for name in scalars},
                 "per_cell": error.per_cell,
@@ -264,7 +272,7 @@ def _show(measured: Measured, certificate: Certificate, entropy: str, names: lis
     n_items = int(error.n_items.sum())
     resolution = measured.resolution
     print_table(
-        "Evaluation",
+        "Training figures, no test" if measured.training else "Evaluation",
         {
             "items": n_items,
             "labels in a snapshot": error.k,

@@ -12,6 +12,7 @@ import typer
 
 from hocal._base.errors import InputError, OneLabelWarning
 from hocal.cli import options
+from hocal.cli.caution import cells_outside, warn_outside
 from hocal.cli.engines import open_engine
 from hocal.cli.fit_tables import FitTables, fit_statistics
 from hocal.cli.items import MatchedItems, label_options
@@ -263,8 +264,10 @@ def _show(summary: dict[str, Any], *, most_labels: int) -> None:
     shown = summary | {"classes": ", ".join(summary["classes"])}
     if summary["left_out"]:
         shown["left_out"] = say_left_out(summary["left_out"])
+    outside = shown.pop("outside_limits")
     rows = {WORDS.get(name, name): value for name, value in shown.items() if value != {}}
     print_table("Fitted", rows)
+    warn_outside(outside)
     if most_labels == 1:
         note(
             "No item has two labels. One label per item cannot tell people who disagree from a "
@@ -284,4 +287,11 @@ def _summarise(calibrator: SnapshotCalibrator) -> dict[str, Any]:
         "smallest_total": statistics.smallest_total,
         "method": calibrator.method,
         "partition": str(calibrator.partition_),
+        "outside_limits": _certified_outside(calibrator),
     }
+
+
+def _certified_outside(calibrator: SnapshotCalibrator) -> list[int]:
+    """Return the cells whose estimate lies outside its limits."""
+    with working("Certifying"):
+        return cells_outside(calibrator.certify())

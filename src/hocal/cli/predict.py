@@ -11,6 +11,7 @@ import typer
 
 from hocal._base.plurals import counted
 from hocal.cli import options
+from hocal.cli.caution import cells_outside, warn_outside
 from hocal.cli.engines import open_engine
 from hocal.cli.files import table_kind
 from hocal.cli.items import label_options
@@ -200,6 +201,8 @@ def _describe_cells(model: Model, entropy: str, confidence: float, simultaneous:
         # no negative zeros; a NaN becomes an empty entry
         columns[f"cell_{name}_lower"] = pa.array(lower + 0.0, from_pandas=True)
         columns[f"cell_{name}_upper"] = pa.array(upper + 0.0, from_pandas=True)
+        columns[f"cell_{name}_inside"] = pa.array(certificate.inside(name, entropy))
+    warn_outside(cells_outside(certificate))
     return pa.table(columns | {"cell_name": pa.array(model.cell_names(), pa.string())})
 
 
