@@ -84,6 +84,7 @@ oldest:
 		pandas polars hypothesis pytest pytest-xdist
 	.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup -m "not slow" tests --ignore=tests/networks \
 		--ignore=tests/test_documentation.py --ignore=tests/test_experiments.py --ignore=tests/test_notebooks.py \
+		--ignore=tests/metric_worker.py \
 		--ignore=tests/test_package.py --ignore=tests/test_stories.py --ignore=tests/test_install_line.py
 
 $(BENCH)/ready: pyproject.toml benchmarks/peers.txt

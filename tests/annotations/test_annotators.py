@@ -142,7 +142,8 @@ def planted(kind: str) -> pd.DataFrame:
     if kind == "copies":
         source = table[table["annotator"] == 7].set_index("item")["label"]
         known = mine & table["item"].isin(source.index)
-        return table.assign(label=table["label"].where(~known, table["item"].map(source)))
+        copied = table["item"].map(source).fillna(0)  # of items that were not judged: not used
+        return table.assign(label=np.where(known, copied, table["label"]).astype(int))
     most = table.groupby("item")["label"].transform(lambda labels: labels.mode()[0])
     return table.assign(label=table["label"].where(~mine, most)).astype({"label": int})
 
