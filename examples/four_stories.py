@@ -4,8 +4,8 @@
 
 1. A table of a crowd, and no model: which tweets do people disagree about?
 2. A network and a few labels per image: CIFAR-10H.
-3. Four networks whose predictions are averaged: faces of FER+.
-4. Six language models that judge summaries: SummEval.
+3. Four networks as an ensemble: faces of FER+.
+4. Six language models that judge summaries, aspect by aspect: SummEval.
 
 Each story writes the files that a person would have, runs the commands, opens the page in Chromium
 (wide and narrow, light and dark; axe-core looks for barriers) and holds the order of the items
@@ -137,25 +137,29 @@ def tell_of_images(folder: Path, n_items: int) -> Story:
 
 
 def tell_of_faces(folder: Path, n_items: int) -> Story:
-    """Average four networks that were trained differently."""
+    """Four networks that were trained differently, each with a file of its own."""
     data = load_ferplus("test")
     with np.load(FACES) as file:
-        p = np.mean([file[name].astype(np.float64) for name in NETWORKS], axis=0)
-    p /= p.sum(axis=1, keepdims=True)  # they are stored in single precision
-    order = np.random.default_rng(0).permutation(len(p))[:n_items]
+        members = np.stack([file[name].astype(np.float64) for name in NETWORKS], axis=1)
+    members /= members.sum(axis=2, keepdims=True)  # single precision
+    order = np.random.default_rng(0).permutation(len(members))[:n_items]
     calibration, test = np.split(order, [n_items // 2])
     five, rest = split_labels(data.counts, N_SEEN)
-    for name, rows in {"softmax": calibration, "new": test}.items():
-        write_predictions(folder / f"{name}.csv", "face", rows, p, data.classes)
+    for number in range(len(NETWORKS)):
+        for name, rows in {"softmax": calibration, "new": test}.items():
+            path = folder / f"{name}{number}.csv"
+            write_predictions(path, "face", rows, members[:, number], data.classes)
     write_labels(folder / "labels.csv", "face", calibration, five, data.classes)
     write_labels(folder / "checked.csv", "face", test, five, data.classes)
-    inputs = np.log(np.maximum(p, SMALLEST))
+    inputs = np.log(np.maximum(members, SMALLEST)).reshape(len(members), -1)
+    others = {name: ",".join(f"{name}{n}.csv" for n in (1, 2, 3)) for name in ("softmax", "new")}
     return Story(
-        "several networks",
-        ["hocal fit labels.csv softmax.csv -o model.hocal --item face --label choice",
-         "hocal predict model.hocal new.csv -o uncertainty.csv",
-         "hocal report model.hocal new.csv --labels checked.csv --label choice --no-planning "
-         "-o report.html"],
+        "an ensemble",
+        [f"hocal fit labels.csv softmax0.csv --ensemble {others['softmax']} "
+         "-o model.hocal --item face --label choice",
+         f"hocal predict model.hocal new0.csv --ensemble {others['new']} -o uncertainty.csv",
+         f"hocal report model.hocal new0.csv --ensemble {others['new']} "
+         "--labels checked.csv --label choice --no-planning -o report.html"],
         "report.html",
         "uncertainty.csv",
         test,
@@ -165,25 +169,30 @@ def tell_of_faces(folder: Path, n_items: int) -> Story:
 
 
 def tell_of_judges(folder: Path, n_items: int) -> Story:
-    """Let the votes of six language models predict three experts."""
+    """Let the votes of six language models predict three experts; the aspect is known as well."""
     data = load_judges("summeval")
     assert data.probabilities is not None
+    aspect = np.array([name.rsplit("__", 1)[1] for name in data.items])
     order = np.random.default_rng(0).permutation(len(data.items))[:n_items]
     calibration, test = np.split(order, [n_items // 2])
     votes = data.probabilities.mean(axis=1)
     for name, rows in {"votes": calibration, "new": test}.items():
-        write_predictions(folder / f"{name}.csv", "summary", rows, votes, data.classes)
+        path = folder / f"{name}.csv"
+        write_predictions(path, "summary", rows, votes, data.classes, aspect=aspect)
     write_labels(folder / "labels.csv", "summary", calibration, data.counts, data.classes)
+    inputs = np.column_stack([votes, pd.get_dummies(aspect).to_numpy(dtype=float)])
+    columns = "--probability-columns " + ",".join(data.classes)
     return Story(
         "language models that judge",
-        ["hocal fit labels.csv votes.csv -o model.hocal --item summary --label choice",
+        [f"hocal fit labels.csv votes.csv --by aspect {columns} -o model.hocal "
+         "--item summary --label choice",
          "hocal predict model.hocal new.csv -o uncertainty.csv",
          "hocal report model.hocal new.csv --no-planning -o report.html"],
         "report.html",
         "uncertainty.csv",
         test,
         data.counts[test],
-        predict_entropy(votes[calibration], data.counts[calibration], votes[test]),
+        predict_entropy(inputs[calibration], data.counts[calibration], inputs[test]),
     )  # fmt: skip
 
 
@@ -209,10 +218,13 @@ def split_labels(counts: Array, n_seen: int) -> tuple[Array, Array]:
     return drawn, counts - drawn
 
 
-def write_predictions(path: Path, item: str, rows: Array, p: Array, classes: Iterable[str]) -> None:
-    """Write one row per item: its name and probabilities."""
+def write_predictions(
+    path: Path, item: str, rows: Array, p: Array, classes: Iterable[str], **more: Array
+) -> None:
+    """Write one row per item: its name, whatever else is known, and probabilities."""
     table = pd.DataFrame(p[rows], columns=list(classes))
-    table.insert(0, item, rows)
+    for name, values in {item: np.arange(len(p)), **more}.items():
+        table.insert(0, name, values[rows])
     table.to_csv(path, index=False)
 
 
