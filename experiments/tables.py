@@ -655,6 +655,21 @@ def worlds_bias() -> str:
     return table(["bias: aleatoric / epistemic / predictive, nats", "method", *heads], rows)
 
 
+def left_open() -> str:
+    """Return how far worlds with the same labels differ."""
+    result = stored("left_open")
+    rows = []
+    for world, found in result["worlds"].items():
+        row = [world, number(found["truth"], 2)]
+        for k in result["asked"]:
+            cell = found[k]
+            ends = f"{number(cell['least'], 2)} to {number(cell['most'], 2)}"
+            row.append(f"{ends} ({number(cell['half'], 2)})")
+        rows.append(row)
+    heads = [f"k = {k}" for k in result["asked"]]
+    return table(["aleatoric uncertainty, nats", "truth", *heads], rows)
+
+
 def worlds_errors() -> str:
     """Return how the error of cell averages falls with the items."""
     rows = []
@@ -863,6 +878,7 @@ TABLES: tuple[Maker, ...] = (
     item_methods,
     first_order,
     worlds_bias,
+    left_open,
     worlds_errors,
     label_efficiency,
     certificate_widths,

@@ -397,6 +397,44 @@ def test_uncertainty_has_the_stored_bias_in_a_known_world(load: Load) -> None:
         assert_same(found, kept["bias"]["bimodal"][method]["3"], tolerance=5e-3)
 
 
+def test_what_labels_leave_open_is_stored(load: Load) -> None:
+    script, kept = load("left_open"), stored("left_open")["worlds"]["lapses, class unknown"]
+
+    found = script.left_open("lapses, class unknown", 40)
+
+    for k, least in (("2", 0.26), ("3", 0.28)):
+        assert found[k]["least"] == pytest.approx(least, abs=0.01)
+        assert found[k]["least"] == pytest.approx(kept[k]["least"], abs=0.01)
+        assert found[k]["most"] == pytest.approx(kept[k]["most"], abs=0.01)
+
+
+def test_worlds_that_differ_show_the_same_three_labels(load: Load) -> None:
+    """Lapses against certain items beside items between two or three classes."""
+    script = load("left_open")
+    generator = np.random.default_rng(0)
+    mean = np.full((40_000, 11), 1 / 11)
+    kinds = [np.array([1.0]), np.full(2, 0.5), np.full(3, 1 / 3)]
+    sums = np.array([[1.0, 1.0, 1.0], *np.array([script.sums_of_weights(w)[:2] for w in kinds]).T])
+    shares = np.linalg.solve(sums, [1.0, *script.sums_of_weights(script.LAPSE)[:2]])
+
+    drawn = [script.label_distributions(w, mean, generator) for w in [script.LAPSE, *kinds]]
+    lapses, *others = ((p**3).sum(axis=1).mean() for p in drawn)  # three labels agree
+
+    assert shares.min() > 0
+    assert shares @ others == pytest.approx(lapses, abs=0.005)
+
+
+def test_the_weights_of_a_dirichlet_have_the_expected_sums(load: Load) -> None:
+    script = load("left_open")
+    generator = np.random.default_rng(0)
+    breaks = generator.beta(1, 5.0, size=(20_000, 60))
+    left = np.cumprod(1 - breaks, axis=1) / (1 - breaks)
+
+    drawn = [script.sums_of_weights(weights) for weights in breaks * left]
+
+    np.testing.assert_allclose(np.mean(drawn, axis=0), script.sums_of_dirichlet(5.0), rtol=0.05)
+
+
 def test_the_truth_of_a_world_is_that_of_its_label_distributions(load: Load) -> None:
     """Expected entropies come from formulas; the label distributions that are drawn agree."""
     script = load("worlds")
