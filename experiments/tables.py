@@ -655,6 +655,19 @@ def worlds_bias() -> str:
     return table(["bias: aleatoric / epistemic / predictive, nats", "method", *heads], rows)
 
 
+def hard_use() -> str:
+    """Return how often promises fail in worlds that are hard on them."""
+    result = stored("hard_use")
+    rows = []
+    for name, found in result["rates"].items():
+        rates = [number(rate) for rate in found["missed"].values()]
+        rest = [number(found["together"]), number(found["p below .1"])]
+        rows.append([name, *rates, *rest, number(found["uniform, KS p"], 2)])
+    quantities = list(found["missed"])
+    heads = ["share of misses", *quantities, "any of ten cells", "p below .1", "uniform (KS p)"]
+    return table(heads, rows)
+
+
 def left_open() -> str:
     """Return how far worlds with the same labels differ."""
     result = stored("left_open")
@@ -879,6 +892,7 @@ TABLES: tuple[Maker, ...] = (
     first_order,
     worlds_bias,
     left_open,
+    hard_use,
     worlds_errors,
     label_efficiency,
     certificate_widths,

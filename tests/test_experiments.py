@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import hocal
 from hocal.uncertainty.entropy import get_entropy
@@ -395,6 +396,29 @@ def test_uncertainty_has_the_stored_bias_in_a_known_world(load: Load) -> None:
     for method in script.METHODS:
         found = script.biases("bimodal", 3, method, 0, kept["items"])
         assert_same(found, kept["bias"]["bimodal"][method]["3"], tolerance=5e-3)
+
+
+def test_no_promise_fails_more_often_than_allowed_under_hard_use() -> None:
+    kept = stored("hard_use")
+    most = stats.binom.ppf(0.999, kept["worlds"], kept["allowed"]) / kept["worlds"]
+    few = stats.binom.ppf(0.999, kept["worlds"] // 30, kept["allowed"]) / (kept["worlds"] // 30)
+
+    assert kept["worlds"] == 3000
+    assert kept["level sets"]["missed"] <= kept["allowed"]
+    for found in kept["rates"].values():
+        assert max(found["missed"].values()) <= most
+        assert found["together"] <= few
+        assert found["uniform, KS p"] > 0.01
+
+
+@pytest.mark.slow
+def test_hard_worlds_are_missed_as_rarely_as_stored(load: Load) -> None:
+    script, kept = load("hard_use"), stored("hard_use")
+
+    for name, rates in kept["rates"].items():
+        found = script.single(name, 100)
+        for key, rate in found.items():
+            assert rate * 100 <= stats.binom.ppf(0.9999, 100, max(rates["missed"][key], 0.01))
 
 
 def test_what_labels_leave_open_is_stored(load: Load) -> None:
