@@ -152,6 +152,7 @@ ROOMS: dict[str, list[str]] = {
         "weights",
         "shapes",
         "anchors",
+        "stacking",
         "model",
         "fitting",
     ],

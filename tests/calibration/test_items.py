@@ -94,7 +94,7 @@ def test_own_labels_say_more(fitted: hocal.SnapshotCalibrator) -> None:
     alone = hocal.resolution(fitted.decompose(predictions, "brier"), held_out)
     with_own = hocal.resolution(fitted.decompose(predictions, "brier", counts=own), held_out)
 
-    assert with_own.lower > alone.upper
+    assert with_own.estimate > alone.upper
 
 
 def test_a_row_of_zeros_is_an_item_without_labels(fitted: hocal.SnapshotCalibrator) -> None:

@@ -14,7 +14,13 @@ import numpy as np
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.calibration.by_item.columns import Floats
-from hocal.calibration.by_item.weights import N_SHIFTS, Shapes, shift_logits, solve_tilts
+from hocal.calibration.by_item.weights import (
+    N_SHIFTS,
+    Shapes,
+    change_along,
+    shift_logits,
+    solve_tilts,
+)
 
 __all__ = ["Anchored", "anchor"]
 
@@ -37,10 +43,12 @@ class Anchored(NamedTuple):
     logits: Floats  #: (n_components, n_items) of the weights before any shift
     shapes: Shapes
     cells: Index  #: (n_items,)
+    disagreement: Floats  #: (n_items,) expected of two labels
 
     def take(self, rows: Index) -> Anchored:
         """Return some of the items."""
-        return Anchored(self.logits[:, rows], self.shapes.take(rows), self.cells[rows])
+        logits = self.logits[:, rows]
+        return Anchored(logits, self.shapes.take(rows), self.cells[rows], self.disagreement[rows])
 
 
 class _State(NamedTuple):
@@ -123,7 +131,7 @@ class _Problem:
         shapes = self.items.shapes
         measures = (shapes.brier, shapes.shannon)
         means = self._averages([_mean(weights, measure) for measure in measures])
-        changes = [_change(weights, measure, shapes) for measure in measures]
+        changes = [change_along(weights, measure, shapes) for measure in measures]
         slopes = [
             self._averages([_mean(change, measure) for change in changes]) for measure in measures
         ]
@@ -148,13 +156,3 @@ class _Problem:
 def _mean(weights: Floats, values: Floats) -> Floats:
     """Return the sum over components, (n_items,)."""
     return np.asarray(np.einsum("ci,ci->i", weights, values))
-
-
-def _change(weights: Floats, function: Floats, shapes: Shapes) -> Floats:
-    """Return how weights change with the slope along a function, while their mean stays."""
-    moved: Floats = weights * (function - _mean(weights, function))
-    away = shapes.outside - shapes.share
-    pull = weights * away
-    spread = np.maximum(_mean(pull, away), 1e-12)
-    moved -= pull * (_mean(moved, away) / spread)
-    return moved

@@ -35,6 +35,7 @@ from hocal.calibration.by_item.shapes import (
     component_shannon,
     split_shapes,
 )
+from hocal.calibration.by_item.stacking import stack
 from hocal.calibration.by_item.temperatures import fit_temperatures, temper
 from hocal.calibration.by_item.top_shares import TopShares, component_log_likelihood, top_shares
 from hocal.calibration.by_item.weights import Shapes, fit_weights, logits_of, weigh
@@ -131,7 +132,8 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
     """Learn everything after the recalibration."""
     items, counts, folds, raw = sample
     columns = disagreement_columns(items.members, items.features, raw)
-    disagreement = fit_disagreement(columns, *_observe(counts), folds)
+    observed = _observe(counts)
+    disagreement = fit_disagreement(columns, *observed, folds)
     expected = _by_fold(folds, lambda rows, fold: disagreement.apply(columns[rows], fold))
     tempered_by = Scale.of(mixture_columns(raw, expected))
     inputs = scaled_inputs(raw, expected, tempered_by)
@@ -144,7 +146,8 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
     mean = at_least(mean)
     weighed_by = Scale.of(mixture_columns(mean, expected))
     inputs = scaled_inputs(mean, expected, weighed_by)
-    learnt = _learn_weights(mean, inputs, sample)
+    learnt = _learn_weights(mean, inputs, expected, sample)
+    shifts = _anchor_folds(learnt.anchored, levels, folds)
     return ItemModel(
         recalibrations=(first.final, *first.without),
         disagreement=disagreement,
@@ -153,7 +156,8 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
         weighed_by=weighed_by,
         split=learnt.split,
         weights=learnt.weights,
-        shifts=_anchor_folds(learnt.anchored, levels, folds),
+        shifts=shifts,
+        stacking=stack(learnt.anchored, shifts, *observed, folds),
         out_of_fold=np.empty((2, 0)),
     )
 
@@ -198,7 +202,7 @@ class _Learnt(NamedTuple):
     anchored: Anchored  #: the sample's items, each by the parameters without its fold
 
 
-def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
+def _learn_weights(mean: Array, inputs: Array, expected: Array, sample: _Sample) -> _Learnt:
     """Learn the weights of the split beyond the top class, then of all components."""
     folds = sample.folds
     labels = labels_of(sample.counts)
@@ -215,7 +219,7 @@ def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
     logits = _by_fold(
         folds, lambda rows, fold: logits_of(ALL_POOL, shapes.take(rows), weights.take(fold))
     )
-    return _Learnt(split, weights, Anchored(logits, shapes, sample.items.cells))
+    return _Learnt(split, weights, Anchored(logits, shapes, sample.items.cells, expected))
 
 
 def _learn_split(top: TopShares, labels: Labels, shapes: Shapes, folds: Index) -> FoldedParameters:

@@ -5,6 +5,7 @@
    flattened or sharpened by a temperature that depends on it. This is the mean of the mixture.
 3. Components around the mean are weighed by what is known of the item.
 4. The weights of each cell are shifted so that its items are on average as uncertain as it is.
+5. Those of each item are moved part of the way to the disagreement that is expected of it.
 
 For items of the fit there are parameters that have not seen the labels of their fold.
 """
@@ -39,8 +40,9 @@ from hocal.calibration.by_item.shapes import (
     component_shannon,
     split_shapes,
 )
+from hocal.calibration.by_item.stacking import Stacking
 from hocal.calibration.by_item.temperatures import temper
-from hocal.calibration.by_item.weights import N_SHIFTS, weigh
+from hocal.calibration.by_item.weights import N_SHIFTS, approach, logits_of, shift_logits, weigh
 from hocal.calibration.first_order.recalibration import Recalibration
 
 __all__ = ["ItemModel", "Items", "scaled_inputs"]
@@ -102,6 +104,7 @@ class ItemModel:
     split: FoldedParameters  #: of the weights of the split beyond the top class
     weights: FoldedParameters  #: of those of all components
     shifts: Array  #: (1 + n_folds, n_cells, 2) of the weights of cells: all items, without folds
+    stacking: Stacking  #: of mixtures and the expected disagreement
     out_of_fold: Array  #: (2, n_items) aleatoric, epistemic uncertainty of the fit's items, in nats
 
     @property
@@ -169,6 +172,7 @@ class ItemModel:
             "weighed_by": self.weighed_by,
             "split": self.split,
             "weights": self.weights,
+            "stacking": self.stacking,
         }
         for part, values in parts.items():
             arrays |= {f"{part}.{name}": array for name, array in values._asdict().items()}
@@ -188,6 +192,10 @@ class ItemModel:
             recalibrations=tuple(Recalibration.from_arrays(place) for place in places),
             disagreement=_disagreement(saved, n_fits),
             shifts=shifts,
+            stacking=Stacking(
+                saved.take("stacking.offsets", *shifts.shape[:2], size=1.0),
+                saved.take("stacking.ways", n_fits, least=0.0, most=1.0),
+            ),
             out_of_fold=saved.take("out_of_fold", 2, -1, least=-ROUNDING, most=MOST_UNCERTAIN),
             tempered_by=tempered_by,
             temperatures=_folded(
@@ -213,7 +221,10 @@ class ItemModel:
         shannon = component_shannon(exact, split).astype(np.float32)
         shapes = all_shapes(mean, shapes, split)._replace(shannon=shannon)
         shift = self.shifts[fold + 1][items.cells].T.astype(np.float32)
-        weights = weigh(ALL_POOL, shapes, self.weights.take(fold), shift)
+        logits = shift_logits(logits_of(ALL_POOL, shapes, self.weights.take(fold)), shapes, shift)
+        offset = self.stacking.offsets[fold + 1][items.cells].astype(np.float32)
+        way = float(self.stacking.ways[fold + 1])
+        weights = approach(logits, shapes, disagreement + offset, way)
         return exact, split.T, weights.T
 
 

@@ -24,6 +24,8 @@ __all__ = [
     "N_SHIFTS",
     "Pool",
     "Shapes",
+    "approach",
+    "change_along",
     "fit_weights",
     "logits_of",
     "shift_logits",
@@ -43,6 +45,9 @@ PENALTIES = (1000.0, 200.0, 40.0, 8.0)  # of the rest of Theta, in units of item
 TILT_STEPS = 40  # Newton needs 3 to 8; more only where it falls back on halving
 STEEPEST = 3000.0  # tilt: shares that differ by a thousandth can still be told apart
 EXACT = {4: 2e-6, 8: 1e-8}  # gap of the mean that is left, by bytes of the numbers
+APPROACHES = 2  # Newton steps: a third changes uncertainties by less than a thousandth
+STIFFNESS = 2e-4  # of the slope: components cannot be as uncertain as any regression may say
+LONGEST = 20.0  # step of the slope: far away the curvature misleads
 
 
 NOTHING: Floats = np.zeros((0, 0))
@@ -76,27 +81,9 @@ class Shapes(NamedTuple):
         return Shapes(*(part[..., rows] if part.size else part for part in self))
 
 
-def weigh(pool: Pool, shapes: Shapes, parameters: Array, shift: Floats | None = None) -> Floats:
-    """Return the weights (n_components, n_items).
-
-    Parameters
-    ----------
-    pool : Pool
-        Where the weights start.
-    shapes : Shapes
-        The items.
-    parameters : array
-        b, then the rows of Theta.
-    shift : array of shape (2, n_items), optional
-        Slopes along the Brier and the Shannon uncertainty that are added.
-    """
-    logits = logits_of(pool, shapes, parameters)
-    if shift is not None:
-        logits = shift_logits(logits, shapes, shift)
-    if not shapes.outside.size:
-        return _softmax(logits)
-    start = np.zeros(logits.shape[1], logits.dtype)
-    return solve_tilts(logits, shapes.outside, shapes.share, start)[1]
+def weigh(pool: Pool, shapes: Shapes, parameters: Array) -> Floats:
+    """Return the weights (n_components, n_items) of components whose means are alike."""
+    return _softmax(logits_of(pool, shapes, parameters))
 
 
 def logits_of(pool: Pool, shapes: Shapes, parameters: Array) -> Floats:
@@ -117,6 +104,46 @@ def logits_of(pool: Pool, shapes: Shapes, parameters: Array) -> Floats:
 def shift_logits(logits: Floats, shapes: Shapes, shift: Floats) -> Floats:
     """Move logits along the components' Brier and Shannon uncertainty, by (2, n_items) slopes."""
     return np.asarray(logits + shapes.brier * shift[0] + shapes.shannon * shift[1])
+
+
+def approach(logits: Floats, shapes: Shapes, disagreement: Floats, way: float) -> Floats:
+    """Return weights whose Brier uncertainty is part of the way to the expected disagreement.
+
+    The mean stays what it is.
+
+    Parameters
+    ----------
+    logits : array of shape (n_components, n_items)
+        Of the weights from which to move.
+    shapes : Shapes
+        The items.
+    disagreement : array of shape (n_items,)
+        Expected of two labels.
+    way : float
+        How far to go, between 0 and 1.
+    """
+    tilts, weights = solve_tilts(logits, shapes.outside, shapes.share, np.zeros_like(shapes.share))
+    slope = np.zeros_like(shapes.share)
+    brier = np.einsum("ci,ci->i", weights, shapes.brier)
+    target = brier + brier.dtype.type(way) * (disagreement - brier)
+    for _ in range(APPROACHES):
+        gain = np.einsum("ci,ci->i", change_along(weights, shapes.brier, shapes), shapes.brier)
+        step = (target - brier - STIFFNESS * slope) / (gain + STIFFNESS)
+        slope = slope + np.clip(step, -LONGEST, LONGEST)
+        moved = logits + slope * shapes.brier
+        tilts, weights = solve_tilts(moved, shapes.outside, shapes.share, tilts)
+        brier = np.einsum("ci,ci->i", weights, shapes.brier)
+    return weights
+
+
+def change_along(weights: Floats, function: Floats, shapes: Shapes) -> Floats:
+    """Return how weights change with the slope along a function, while their mean stays."""
+    moved: Floats = weights * (function - np.einsum("ci,ci->i", weights, function))
+    away = shapes.outside - shapes.share
+    pull = weights * away
+    spread = np.maximum(np.einsum("ci,ci->i", pull, away), 1e-12)
+    moved -= pull * (np.einsum("ci,ci->i", moved, away) / spread)
+    return moved
 
 
 def fit_weights(
