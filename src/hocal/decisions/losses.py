@@ -25,6 +25,7 @@ from hocal._base.validation import (
 from hocal.guarantees.anytime import anytime_lower_limit, anytime_upper_limit
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 from hocal.guarantees.cell_uncertainty import Limits
+from hocal.guarantees.promises import BLIND_NUMBERS, FIXED_NUMBER, INDEPENDENT_LABELS
 
 __all__ = [
     "LOSSES",
@@ -55,9 +56,8 @@ SHUFFLE_SEED = 0  # advisers are chosen without a look at labels, and the same i
 
 ASSUMPTIONS = (
     "Items are independent draws from the population spoken about; no model was trained on them.",
-    "Labels of an item are independent given the item; no annotator labels an item twice.",
-    "How many labels an item got was not decided by looking at them.",
-    "How many items there are was fixed in advance, not by looking at these limits.",
+    INDEPENDENT_LABELS,
+    BLIND_NUMBERS,
 )
 ANY_TIME = (
     "Items come one after the other; limits hold however often they are looked at, and whenever "
@@ -259,8 +259,8 @@ def assumptions_of(loss: str, floor: float | None, judged: Judged) -> tuple[str,
     """Return what must be true for the limits of a loss to hold."""
     guessed_floor = (NO_FLOOR,) * (loss == "log" and floor is None)
     singles = (SINGLES,) * (not judged.several.all())
-    stopping = (ANY_TIME,) if judged.anytime else ASSUMPTIONS[-1:]
-    return ASSUMPTIONS[:-1] + stopping + guessed_floor + singles
+    stopping = ANY_TIME if judged.anytime else FIXED_NUMBER
+    return (*ASSUMPTIONS, stopping, *guessed_floor, *singles)
 
 
 def decimal(number: float) -> str:

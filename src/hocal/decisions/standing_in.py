@@ -21,6 +21,7 @@ from hocal._base.typing import Array, IntArray
 from hocal._base.validation import check_flag, check_fraction, check_number, check_simplex
 from hocal.annotations.independence.votes import Votes, read_votes
 from hocal.decisions.losses import BoundedMean, choose_advisers, decimal
+from hocal.guarantees.promises import FIXED_NUMBER
 
 __all__ = ["PersonAdvantage", "StandIn", "stand_in"]
 
@@ -30,7 +31,7 @@ ASSUMPTIONS = (
     "Who judged an item, and how many did, was not decided by looking at its labels.",
     "Limits speak of these people and of new items. Of other people they speak only if these were "
     "drawn from them, item by item.",
-    "How many items there are was fixed in advance, not by looking at these limits.",
+    FIXED_NUMBER,
 )
 
 

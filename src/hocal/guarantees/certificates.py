@@ -400,24 +400,12 @@ def certify(
     check_flag(simultaneous, "simultaneous")
     check_flag(aligned, "aligned")
     check_flag(anytime, "anytime")
-    check_kind(statistics, "statistics", CellStatistics)
-    check_kind(mixtures, "mixtures", Mixtures)
-    if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
-        wanted = f"one mixture of {statistics.n_classes} classes for each"
-        raise InputError(
-            "mixtures",
-            f"must hold {wanted} of {statistics.n_cells} cells",
-            value=f"{len(mixtures)} of {mixtures.n_classes} classes",
-        )
+    _check_mixtures(mixtures, statistics)
     factor = check_number(design_effect, "design_effect", minimum=1)
     has_items = statistics.n_items > 0
     if simultaneous:  # Bonferroni
         delta /= max(int(has_items.sum()), 1)
-    worth = replace(
-        statistics,
-        observed=fewer_items(statistics.observed, factor),
-        aligned=fewer_items(statistics.aligned, factor),
-    )
+    worth = _as_many_as_count(statistics, factor)
     every = statistics.aligned if aligned else statistics.observed
     histogram = worth.aligned if aligned else worth.observed
     if source is None:
@@ -448,6 +436,27 @@ def certify(
         estimates=_all_estimates(mixtures),
         design_effect=factor,
         anytime=bool(anytime),
+    )
+
+
+def _check_mixtures(mixtures: Mixtures, statistics: CellStatistics) -> None:
+    check_kind(statistics, "statistics", CellStatistics)
+    check_kind(mixtures, "mixtures", Mixtures)
+    if len(mixtures) != statistics.n_cells or mixtures.n_classes != statistics.n_classes:
+        wanted = f"one mixture of {statistics.n_classes} classes for each"
+        raise InputError(
+            "mixtures",
+            f"must hold {wanted} of {statistics.n_cells} cells",
+            value=f"{len(mixtures)} of {mixtures.n_classes} classes",
+        )
+
+
+def _as_many_as_count(statistics: CellStatistics, design_effect: float) -> CellStatistics:
+    """Return as many items as these are worth."""
+    return replace(
+        statistics,
+        observed=fewer_items(statistics.observed, design_effect),
+        aligned=fewer_items(statistics.aligned, design_effect),
     )
 
 

@@ -1,8 +1,14 @@
-"""What must be true of the data for a certificate to hold, in words."""
+"""What must be true of the data for certificates and other limits to hold, in words."""
 
 from __future__ import annotations
 
-__all__ = ["OUTSIDE", "certificate_assumptions"]
+__all__ = [
+    "BLIND_NUMBERS",
+    "FIXED_NUMBER",
+    "INDEPENDENT_LABELS",
+    "OUTSIDE",
+    "certificate_assumptions",
+]
 
 # What to do about an estimate outside its own limits, which its cell's labels make improbable.
 OUTSIDE = (
@@ -10,13 +16,14 @@ OUTSIDE = (
     "fewer, larger cells."
 )
 
-_ITEMS = "Items of a cell are independent draws from the population the certificate speaks about."
-_OTHERS = (
-    "Labels of an item are independent given the item; no annotator labels an item twice.",
-    "The partition was fixed without the labels counted here.",
-    "How many labels an item got was not decided by looking at them.",
+INDEPENDENT_LABELS = (
+    "Labels of an item are independent given the item; no annotator labels an item twice."
 )
-_FIXED_NUMBER = "How many items there are was fixed in advance, not by looking at these limits."
+BLIND_NUMBERS = "How many labels an item got was not decided by looking at them."
+FIXED_NUMBER = "How many items there are was fixed in advance, not by looking at these limits."
+
+_ITEMS = "Items of a cell are independent draws from the population the certificate speaks about."
+_PARTITION = "The partition was fixed without the labels counted here."
 _SINGLES = (
     "Items with one label are like the others of their cell: "
     "they are left out where two labels are needed."
@@ -54,5 +61,6 @@ def certificate_assumptions(
             f"{design_effect:.3g} items of a cell are worth one independent draw "
             "from the population spoken about."
         )
-    number = () if anytime else (_FIXED_NUMBER,)
-    return (items, *_OTHERS, *number, *(_SINGLES,) * singles)
+    others = (INDEPENDENT_LABELS, _PARTITION, BLIND_NUMBERS)
+    number = () if anytime else (FIXED_NUMBER,)
+    return (items, *others, *number, *(_SINGLES,) * singles)
