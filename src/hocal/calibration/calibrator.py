@@ -676,7 +676,7 @@ class SnapshotCalibrator(FittedInNotebooks, BaseEstimator):
         self, given: GivenItems, labels: Counts, where: Index, folds: Index | None
     ) -> Reference:
         """Return what the items of the fit are like, each predicted without its own fold."""
-        rows = thinned(len(given))
+        rows = thinned(given)
         items, cells = given.rows(rows), where[rows]
         predictor = self._predictor()
         without_own = predictor.expect(items, cells, None if folds is None else folds[rows])

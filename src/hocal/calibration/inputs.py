@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from hocal._base.errors import InputError
+from hocal._base.fingerprints import Fingerprints, fingerprint
 from hocal._base.typing import Array, Counts
 from hocal._base.validation import (
     check_array,
@@ -77,6 +78,11 @@ class GivenItems(NamedTuple):
         """Return some of the items."""
         features = None if self.features is None else self.features[chosen]
         return GivenItems(self.members[chosen], features)
+
+    def fingerprints(self, *more: Any) -> Fingerprints:
+        """Return what each item is known by: its prediction, its features, and more if given."""
+        features = () if self.features is None else (self.features,)
+        return fingerprint(self.members, *features, *more)
 
 
 def check_items(
@@ -159,7 +165,8 @@ def _check_members(probabilities: Any, expected: InputShape | None) -> Array:
         return check_simplex(probabilities, ndim=2, n_classes=n_classes)[:, None]
     members = check_simplex(probabilities, ndim=3, n_classes=n_classes)
     n_items, n_members = members.shape[:2]
-    if n_members > n_items > 1:
+    known = expected is not None and expected.n_members == n_members  # then axes are right
+    if n_members > n_items > 1 and not known:
         warnings.warn(
             f"`probabilities` has {n_members} members for {n_items} items. The first axis must be "
             "the items; if it is the members, pass probabilities.swapaxes(0, 1).",

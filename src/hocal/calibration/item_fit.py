@@ -13,7 +13,7 @@ from hocal.calibration.by_item.fitting import fit_items
 from hocal.calibration.by_item.model import ItemModel
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.levels import QUANTITIES, LevelSets, level_sets
-from hocal.calibration.seen_items import SeenItems, item_fingerprints
+from hocal.calibration.seen_items import SeenItems
 from hocal.calibration.set_calibration import SetCalibration, calibrate_sets
 from hocal.cells.protocol import CellLayout
 from hocal.cells.statistics import CellStatistics
@@ -38,7 +38,7 @@ def fit_with_folds(
     given: GivenItems, labels: Counts, where: Index, layout: CellLayout, anchors: Mixtures
 ) -> ItemFit:
     """Fit mixtures of items, with those of their cells as anchors."""
-    folds = balanced_folds(item_fingerprints(given, labels), N_FOLDS)
+    folds = balanced_folds(given.fingerprints(labels), N_FOLDS)
     cells = _levels_by_fold(given, labels, where, folds, layout, anchors)
     model = fit_items(given.members, labels, given.features, where, cells, folds)
     levels = {

@@ -13,7 +13,7 @@ from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.model import ItemModel
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.reference import Expected
-from hocal.calibration.seen_items import SeenItems, item_fingerprints
+from hocal.calibration.seen_items import SeenItems
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Custom, Entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -90,6 +90,6 @@ class Predictor(NamedTuple):
         assert self.model is not None
         if own is None:
             return self.model.predict(given.members, given.features, where)
-        folds = self.seen.folds_of(item_fingerprints(given, own))
+        folds = self.seen.folds_of(given.fingerprints(own))
         mixtures = self.model.predict_without(folds, given.members, given.features, where)
         return mixtures.condition(own)

@@ -40,6 +40,7 @@ __all__ = [
 MAX_ITEMS = 20_000  # whose residuals are compared: limits on a mean get no better that matters
 MAX_SUMMARIES = 2_000  # items that stand for all: shares are known to a hundredth
 # Features of one half of the items are measured on the scale of the other, as new ones will be.
+# Items come in the order of their fingerprints.
 EVEN, ODD = slice(0, None, 2), slice(1, None, 2)
 SUMMARIES = ("top class", "top probability", "entropy", "aleatoric", "epistemic")
 SPREAD, DISTANCE = "spread of members", "distance of features"
@@ -174,9 +175,14 @@ def summary_names(n_members: int, n_features: int) -> tuple[str, ...]:
     return SUMMARIES + (SPREAD,) * (n_members > 1) + (DISTANCE,) * (n_features > 0)
 
 
-def thinned(n_items: int) -> slice:
-    """Return evenly spaced rows, few enough for residuals."""
-    return slice(None, None, -(-n_items // MAX_ITEMS))
+def thinned(given: GivenItems) -> Index:
+    """Return rows few enough for residuals, in an order that depends on what they hold alone.
+
+    Tables often have a pattern, such as each text once for each question: every second row is then
+    another kind of item.
+    """
+    order = np.argsort(given.fingerprints(), kind="stable")
+    return np.asarray(order[:MAX_ITEMS])
 
 
 def _scale(features: Array | None) -> tuple[Array, Array]:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hocal._base.fingerprints import Fingerprints, find, fingerprint
+from hocal._base.fingerprints import Fingerprints, find
 from hocal._base.typing import Counts, Index, Mask
 from hocal.calibration.inputs import GivenItems
 
-__all__ = ["SeenItems", "item_fingerprints"]
+__all__ = ["SeenItems"]
 
 SURELY_SOME = 10.0  # expected, of which none is seen once in twenty thousand times
 DEVIATIONS = 3.0  # above what chance brings: once in a thousand times
@@ -32,14 +32,14 @@ class SeenItems(NamedTuple):
     @classmethod
     def of(cls, given: GivenItems, labels: Counts, folds: Index) -> SeenItems:
         """Know items that were fitted in folds."""
-        prints = item_fingerprints(given, labels)
+        prints = given.fingerprints(labels)
         order = np.argsort(prints, kind="stable")
-        return cls(prints[order], folds[order], np.sort(_input_fingerprints(given)))
+        return cls(prints[order], folds[order], np.sort(given.fingerprints()))
 
     @classmethod
     def without_labels(cls, given: GivenItems) -> SeenItems:
         """Know items by their predictions alone."""
-        return cls.none()._replace(inputs=np.sort(_input_fingerprints(given)))
+        return cls.none()._replace(inputs=np.sort(given.fingerprints()))
 
     def folds_of(self, fingerprints: Fingerprints) -> Index:
         """Return the fold of each item, -1 for one that was not in the fit."""
@@ -56,23 +56,10 @@ class SeenItems(NamedTuple):
         Where many items share a prediction, as with a few answers of a judge, they are known only
         if all of them are those of the fit.
         """
-        known = _recognise(_input_fingerprints(given), self.inputs)
+        known = _recognise(given.fingerprints(), self.inputs)
         if labels is None or not len(self.fingerprints):
             return known
-        return known | _recognise(item_fingerprints(given, labels), self.fingerprints)
-
-
-def item_fingerprints(given: GivenItems, labels: Counts) -> Fingerprints:
-    """Return what an item is known by: all of its prediction, its features and its labels."""
-    return fingerprint(*_inputs(given), labels)
-
-
-def _input_fingerprints(given: GivenItems) -> Fingerprints:
-    return fingerprint(*_inputs(given))
-
-
-def _inputs(given: GivenItems) -> list[np.ndarray]:
-    return [given.members] if given.features is None else [given.members, given.features]
+        return known | _recognise(given.fingerprints(labels), self.fingerprints)
 
 
 def _recognise(prints: Fingerprints, fitted: Fingerprints) -> Mask:
