@@ -128,10 +128,11 @@ def test_source_archive_holds_no_data(built: Built) -> None:
 
 
 def test_source_archive_leaves_out_tests_of_what_it_has_not(built: Built) -> None:
-    """Documents, experiments, pictures and this file are about the repository."""
+    """Documents, experiments, stories, pictures and this file are about the repository."""
     tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
 
     about = {"benchmarks", "documentation", "experiments", "package"}
+    about |= {"install_line", "notebooks", "stories"}
     absent = {"tests/plot/test_pictures.py", *(f"tests/test_{name}.py" for name in about)}
     assert tests - built.archive_files == absent
 
