@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,8 +64,27 @@ class _DuckDB(NamedTuple):
 
 
 @contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Keep signals that end a command for later: DuckDB aborts when one comes during its import."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    ending = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in ending}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    for number in came:
+        signal.raise_signal(number)
+
+
+@contextmanager
 def _open_duckdb(memory_limit: str) -> Iterator[ReadTable]:
-    import duckdb
+    with _interrupts_wait():
+        import duckdb
 
     with tempfile.TemporaryDirectory(prefix="hocal-") as folder, duckdb.connect() as connection:
         connection.execute(f"SET memory_limit = {_quote(memory_limit)}")
