@@ -294,3 +294,17 @@ def test_an_interrupt_leaves_nothing_behind(model: Path, tmp_path: Path) -> None
 
         assert not list(tmp_path.glob(".*partial"))
         (tmp_path / "output.hocal").unlink(missing_ok=True)  # it may have been quicker
+
+
+def test_a_file_that_was_handed_out_and_never_closed_is_taken_away_at_the_exit(
+    tmp_path: Path,
+) -> None:
+    """As when an interrupt comes between the making of a file and the block that writes it."""
+    code = (
+        "import os, pathlib; from hocal._base.files import whole_file\n"
+        f"whole = whole_file(pathlib.Path({str(tmp_path / 'output')!r}))\n"
+        "os.kept = whole, whole.__enter__()  # beyond the end of this module\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+    assert not list(tmp_path.iterdir())

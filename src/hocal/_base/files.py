@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import re
@@ -22,6 +23,10 @@ __all__ = ["claim", "hold", "whole_file", "write_atomically"]
 # Windows, where an open file cannot be renamed, so that writers hold no lock.
 ABANDONED = 24 * 3600.0
 
+# Temporary files that are being written, and by which process: a fork has the list of its parent.
+# An interrupt that comes just as a file is handed out unwinds no `with`; the exit takes it away.
+_unfinished: dict[Path, int] = {}
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
@@ -35,6 +40,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     held: BufferedRandom | None = None
+    _unfinished[temporary] = os.getpid()
     try:
         held = _make(temporary, path)
         yield temporary
@@ -46,6 +52,16 @@ def whole_file(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
         if held is not None:
             held.close()
+        _unfinished.pop(temporary, None)
+
+
+@atexit.register
+def _remove_unfinished() -> None:
+    """Remove what this process has begun and will not end."""
+    for temporary, process in list(_unfinished.items()):
+        if process == os.getpid():
+            with suppress(OSError, ValueError):
+                temporary.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
