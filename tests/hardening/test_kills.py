@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("kills")  # one worker kills for all
+
 TESTS = Path(__file__).parents[1]
 NAMES = ["save", "two writers", "fit", "predict", "report", "fetch"]
 NAMES += ["train"] if find_spec("torch") else []
