@@ -42,7 +42,7 @@ def test_own_labels_add_columns_beside_the_estimate_from_the_prediction_alone(
 
     assert found.select(plain.column_names).equals(plain)
     assert found["n_labels"].to_pylist()[:3] == [4, 3, 0]
-    assert found["votes"].to_pylist()[:3] == ["cat 4", "bee 2, ant 1", ""]
+    assert found["votes"].to_pylist()[:3] == ["4 x cat", "2 x bee, 1 x ant", ""]
     own = np.zeros_like(study.counts)
     own[0, 2], own[1] = 4, [1, 2, 0]
     parts = hocal.load(study / "model.hocal").decompose(study.probabilities, counts=own)

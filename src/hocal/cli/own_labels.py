@@ -137,7 +137,7 @@ def _votes(counts: IntArray, classes: Sequence[str]) -> list[str]:
     distinct, inverse = np.unique(counts, axis=0, return_inverse=True)
     order = np.argsort(-distinct, axis=1, kind="stable")
     words = [
-        ", ".join(f"{classes[j]} {row[j]}" for j in ranked if row[j])
+        ", ".join(f"{row[j]} x {classes[j]}" for j in ranked if row[j])
         for row, ranked in zip(distinct.tolist(), order.tolist(), strict=True)
     ]
     return np.array(words, dtype=object)[inverse.reshape(-1)].tolist() if len(counts) else []
