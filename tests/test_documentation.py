@@ -331,6 +331,18 @@ def test_every_public_name_and_room_has_an_entry(site: Path) -> None:
 
 @pytest.mark.xdist_group("site")
 @pytest.mark.filterwarnings("default")
+def test_every_method_of_the_calibrator_has_an_entry(site: Path) -> None:
+    page = (site / "api" / "calibration.html").read_text(encoding="utf-8")
+    listed = set(re.findall(r'id="hocal\.calibration\.SnapshotCalibrator\.(\w+)"', page))
+    own = [base for base in hocal.SnapshotCalibrator.__mro__ if base.__module__.startswith("hocal")]
+
+    methods = {name for base in own for name, value in vars(base).items() if callable(value)}
+    requests = {name for name in methods if name.startswith("set_")}  # scikit-learn writes these
+    assert {name for name in methods if name[0] != "_"} - requests == listed
+
+
+@pytest.mark.xdist_group("site")
+@pytest.mark.filterwarnings("default")
 def test_a_tutorial_is_a_page_with_its_outputs(site: Path) -> None:
     page = (site / "tutorials" / "labels-only.html").read_text(encoding="utf-8")
 
