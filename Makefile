@@ -52,6 +52,8 @@ $(VENV)/dev: $(VENV)/core
 demo: $(VENV)/core
 	$(BIN)/hocal demo --force
 
+# Tests start many processes, each of which would compile all of hocal again.
+unexport PYTHONDONTWRITEBYTECODE
 # One thread per worker: the workers fill the cores, and threads of linear algebra that wait for each other spin.
 test simulations oldest: export OMP_NUM_THREADS := 1
 test: $(VENV)/dev
