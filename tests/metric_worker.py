@@ -1,7 +1,8 @@
-"""One of two processes that measure the same items together, for tests/networks/test_metrics."""
+"""Two processes that measure the same items together, for tests/networks/test_metrics."""
 
 import json
 import sys
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -69,5 +70,16 @@ def main(folder: Path, rank: int) -> None:
     distributed.destroy_process_group()
 
 
+def start_both(folder: Path) -> None:
+    """Fork, so that both have what was imported, and fail if one of them does."""
+    forks = get_context("fork")
+    started = [forks.Process(target=main, args=(folder, rank)) for rank in range(2)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    sys.exit(max(abs(process.exitcode or 0) for process in started))
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    start_both(Path(sys.argv[1]))

@@ -24,9 +24,15 @@ LONG = "--item item --label label --n-slices 2"
 NAMES = "item,label,annotator"
 
 
+FITTED: dict[str, hocal.SnapshotCalibrator] = {}  # of the study, by options
+
+
 def in_python(study: Study, **options: Any) -> hocal.SnapshotCalibrator:
-    partition = options.pop("partition", hocal.TopLabelPartition(2))
-    return hocal.SnapshotCalibrator(partition, **options).fit(study.probabilities, study.counts)
+    """Fit the study once for all tests that ask for the same."""
+    if repr(options) not in FITTED:
+        calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2), **options)
+        FITTED[repr(options)] = calibrator.fit(study.probabilities, study.counts)
+    return FITTED[repr(options)]
 
 
 def assert_same_model(path: Path | str, expected: hocal.SnapshotCalibrator) -> None:

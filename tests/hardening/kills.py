@@ -70,8 +70,8 @@ def finish(work: Work) -> float:
     return time.perf_counter() - began
 
 
-def warm(work: Work) -> None:
-    """Import here what some work imports, so that its processes need not do it one by one."""
+def warm(work: Work) -> float:
+    """Do some work, and import here what it imports: other processes need not do it one by one."""
     with tempfile.NamedTemporaryFile("w+") as names:
 
         def tell() -> None:
@@ -80,10 +80,11 @@ def warm(work: Work) -> None:
             finally:
                 Path(names.name).write_text("\n".join(sys.modules))
 
-        finish(tell)
+        seconds = finish(tell)
         for name in names.read().split():
             with contextlib.suppress(Exception):
                 import_module(name)
+    return seconds
 
 
 def kill(child: int, seconds: float) -> bool:
@@ -119,8 +120,8 @@ def overwrite(works: tuple[Work, Work], target: Path, n_kills: int, seed: int) -
     """Kill what writes one of two files over the other; every time one of both must be there."""
     contents = set()
     seconds = 0.0
-    for work in works:
-        seconds = finish(work)
+    for work, do in zip(works, (warm, finish), strict=True):
+        seconds = do(work)
         contents.add(target.read_bytes())
     problems = [] if len(contents) == 2 else ["the two files do not differ"]
     chosen = cycle(works)
@@ -283,9 +284,7 @@ def by_command(arguments: tuple[str, ...], name: str) -> Callable[..., Finding]:
 
     def attack(source: Path, folder: Path, n_kills: int, seed: int) -> Finding:
         target = folder / name
-        works = commands(source, target, *arguments)
-        warm(works[0])
-        return overwrite(works, target, n_kills, seed)
+        return overwrite(commands(source, target, *arguments), target, n_kills, seed)
 
     return attack
 

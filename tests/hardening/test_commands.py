@@ -251,7 +251,9 @@ def test_a_pipe_as_a_model_is_refused(capsys: pytest.CaptureFixture[str], tmp_pa
 
 
 @pytest.mark.parametrize(
-    "content", ["[" * 100_000, "[]", "3", '{"findings": 3}', "\0", '{"n_judgements": [1]}', ""]
+    "content",
+    ["[" * 100_000, "[]", "3", '{"findings": 3}', "\0", '{"n_judgements": [1]}', ""],
+    ids=["deep", "list", "number", "findings", "zero byte", "judgements", "empty"],
 )
 def test_what_is_no_check_is_refused(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, content: str

@@ -14,46 +14,15 @@ import numpy as np
 import pytest
 
 import hocal
+from hardening.repeated_fits import COUNTS, METHODS, P, digest, fit
 from hocal.cli import main
 
-GENERATOR = np.random.default_rng(6)
-P = GENERATOR.dirichlet(np.full(3, 0.7), size=150)
-COUNTS = GENERATOR.multinomial(3, P)
+ELSEWHERE = Path(__file__).with_name("repeated_fits.py")
 
-# Prints a digest of what a fit says, whatever the order of the rows.
-DIGEST = """
-import hashlib, sys
-import numpy as np
-import hocal
 
-generator = np.random.default_rng(6)
-p = generator.dirichlet(np.full(3, 0.7), size=150)
-counts = generator.multinomial(3, p)
-order = np.random.default_rng(int(sys.argv[1])).permutation(150)
-for method in sys.argv[2:]:
-    calibrator = hocal.SnapshotCalibrator(method=method).fit(p[order], counts[order])
-    parts = calibrator.decompose(p)
-    certified = np.array(calibrator.certify().interval("aleatoric"))
-    answers = [calibrator.predict_proba(p), parts.aleatoric, parts.epistemic, certified]
-    digest = hashlib.sha256(b"".join(each.tobytes() for each in answers)).hexdigest()
-    print(method, digest)
-"""
-
-# Fits, forks, and compares what parent and child predict.
-FORK = """
-import os
-import numpy as np
-import hocal
-
-generator = np.random.default_rng(6)
-p = generator.dirichlet(np.full(3, 0.7), size=150)
-calibrator = hocal.SnapshotCalibrator().fit(p, generator.multinomial(3, p))
-expected = calibrator.predict_proba(p)
-child = os.fork()
-if child == 0:
-    os._exit(0 if np.array_equal(calibrator.predict_proba(p), expected) else 1)
-print("same" if os.waitpid(child, 0)[1] == 0 else "other")
-"""
+@cache
+def items() -> hocal.SnapshotCalibrator:
+    return fit("items")
 
 
 @cache
@@ -131,7 +100,7 @@ def test_a_folder_is_no_file_to_save_to(tmp_path: Path) -> None:
 
 
 def test_eight_threads_share_a_calibrator() -> None:
-    calibrator = hocal.SnapshotCalibrator().fit(P, COUNTS)
+    calibrator = items()
     expected = calibrator.decompose(P, counts=COUNTS).aleatoric
 
     with ThreadPoolExecutor(8) as threads:
@@ -142,27 +111,27 @@ def test_eight_threads_share_a_calibrator() -> None:
     assert all(np.array_equal(each, expected) for each in found)
 
 
-def test_a_fork_predicts_the_same_numbers() -> None:
+@pytest.fixture(scope="module")
+def elsewhere() -> list[str]:
+    """Fit in another process, with other threads and another hash seed; return what it tells."""
+    settings = {"PYTHONHASHSEED": "12345", "OMP_NUM_THREADS": "2"}
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK],
+        [sys.executable, "-W", "ignore", ELSEWHERE], env={**os.environ, **settings},
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
+    return ran.stdout.splitlines()
 
-    assert ran.stdout.split() == ["same"]
+
+@pytest.mark.xdist_group("elsewhere")
+def test_a_fork_predicts_the_same_numbers(elsewhere: list[str]) -> None:
+    assert elsewhere[1] == "same"
 
 
-def test_order_threads_and_hash_seeds_do_not_change_a_bit() -> None:
-    methods = ["items", "cells", "empirical"]
-    digests = set()
-    for order, threads, seed in ((0, "1", "0"), (1, "2", "12345")):
-        settings = {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads}
-        ran = subprocess.run(
-            [sys.executable, "-c", DIGEST, str(order), *methods],
-            env={**os.environ, **settings}, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        digests.add(ran.stdout)
+@pytest.mark.xdist_group("elsewhere")
+def test_order_threads_and_hash_seeds_do_not_change_a_bit(elsewhere: list[str]) -> None:
+    digests = [digest(items() if method == "items" else fit(method)) for method in METHODS]
 
-    assert len(digests) == 1
+    assert elsewhere[0].split() == digests
 
 
 def test_inputs_are_never_changed() -> None:

@@ -54,15 +54,7 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, An
     folder = tmp_path_factory.mktemp("processes")
     script = str(metric_worker.__file__)
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    started = [
-        subprocess.Popen([sys.executable, script, str(folder), str(rank)], env=environment)
-        for rank in range(2)
-    ]
-    try:
-        assert [process.wait(timeout=120) for process in started] == [0, 0]
-    finally:
-        for process in started:
-            process.kill()
+    subprocess.run([sys.executable, script, str(folder)], env=environment, check=True, timeout=120)
     return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(2)]
 
 
