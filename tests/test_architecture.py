@@ -202,6 +202,7 @@ ROOMS: dict[str, list[str]] = {
         "familiarity",
         "watched",
         "monitor_state",
+        "monitor_bets",
         "monitoring",
     ],
     "datasets": [

@@ -304,10 +304,8 @@ def test_a_forged_state_is_refused(cells: Any, tmp_path: Path) -> None:
     from hocal.decisions import monitor_state
 
     monitor = hocal.Monitor(cells).update(*stream(20, 180))
-    monitor._state.held[999] = monitor._state.held[0]
-    forged = monitor._state._replace(
-        log_evidence=np.zeros((1000, 2)), sums=np.zeros(1000), n_values=np.zeros(1000, int)
-    )
+    forged = monitor_state.MonitorState.start(1000)._replace(path=monitor._state.path)
+    forged.wealth.put(np.array([999]), monitor._state.wealth.take(np.array([0])))
     means = cells.reference_.means
     monitor_state.write_state(tmp_path / "state", forged, means, 0.95)
 

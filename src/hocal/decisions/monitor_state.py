@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.files import write_atomically
-from hocal._base.typing import Array, IntArray
+from hocal._base.typing import Array, Index
 from hocal._base.validation import check_fraction
 from hocal.guarantees.shift_evidence import N_MEANS, STAKES, Means, Wealth
 
@@ -40,9 +40,8 @@ WHOLE = ("rows", "since", "n_values")  # arrays of whole numbers
 class MonitorState(NamedTuple):
     """Capital and evidence of every watched mean, and the path of the evidence."""
 
-    held: dict[int, Wealth]  #: by row, of rows that have values
+    wealth: Wealth  #: of the bets on each row
     log_evidence: Array  #: (n_rows, 2) for a rise and a fall
-    n_values: IntArray  #: (n_rows,)
     sums: Array  #: (n_rows,) of the values
     path: Array  #: (n_items, 3) log-evidence after each item: pooled, disagreement, mean
 
@@ -50,19 +49,13 @@ class MonitorState(NamedTuple):
     def start(cls, n_rows: int) -> MonitorState:
         """Return the state before any item."""
         logs = np.full((n_rows, 2), BEFORE)
-        counts = np.zeros(n_rows, dtype=np.int64)
-        return cls({}, logs, counts, np.zeros(n_rows), np.empty((0, 3)))
+        return cls(Wealth.start(n_rows), logs, np.zeros(n_rows), np.empty((0, 3)))
 
-    def wealth(self, row: int) -> Wealth:
-        """Return the capital of a row."""
-        return self.held.get(row) or Wealth.start()
-
-    def keep(self, row: int, wealth: Wealth, logs: Array, total: float) -> None:
-        """Remember what further values did to a row."""
-        self.held[row] = wealth
-        self.log_evidence[row] = logs
-        self.n_values[row] = wealth.n_values
-        self.sums[row] += total
+    def keep(self, rows: Index | slice, wealth: Wealth, logs: Array, totals: Array) -> None:
+        """Remember what further values did to rows."""
+        self.wealth.put(rows, wealth)
+        self.log_evidence[rows] = logs
+        self.sums[rows] += totals
 
     def extended(self, path: Array) -> MonitorState:
         """Return the state with the evidence after further items."""
@@ -75,12 +68,10 @@ def write_state(
     """Write a state to a file, whole or not at all."""
     from safetensors.numpy import save as to_bytes
 
-    rows = np.array(sorted(state.held), dtype=np.int64)
+    rows = np.flatnonzero(state.wealth.n_values).astype(np.int64)
     arrays: dict[str, NDArray[Any]] = {"rows": rows, "path": np.ascontiguousarray(state.path)}
-    for name, shape in SHAPES.items():
-        parts = [_part(state, row, name) for row in rows.tolist()]
-        kind = np.int64 if name in WHOLE else np.float64
-        arrays[name] = np.array(parts, dtype=kind).reshape(len(rows), *shape)
+    parts = state.wealth._asdict() | {"log_evidence": state.log_evidence, "sums": state.sums}
+    arrays |= {name: parts[name][rows] for name in SHAPES}
     header = json.dumps({"confidence": confidence, "model": _model(means)})
     checksum = _checksum(header, arrays)
     metadata = {"format": FORMAT, "version": VERSION, "header": header, "checksum": checksum}
@@ -103,25 +94,10 @@ def read_state(path: str | os.PathLike[str], means: Means) -> tuple[MonitorState
     return _rebuild(arrays, len(means.n_values)), float(said["confidence"])
 
 
-def _part(state: MonitorState, row: int, name: str) -> Any:
-    """Return what a file holds of one row under a name."""
-    if name in ("log_evidence", "sums"):
-        return getattr(state, name)[row]
-    return getattr(state.held[row], name)
-
-
 def _rebuild(arrays: dict[str, NDArray[Any]], n_rows: int) -> MonitorState:
     state = MonitorState.start(n_rows)
-    for place, row in enumerate(arrays["rows"].tolist()):
-        parts = {name: arrays[name][place] for name in SHAPES}
-        wealth = Wealth(
-            parts["log_invested"],
-            parts["walk"],
-            parts["lowest"],
-            parts["since"],
-            int(parts["n_values"]),
-        )
-        state.keep(row, wealth, parts["log_evidence"], float(parts["sums"]))
+    wealth = Wealth(*(arrays[name] for name in Wealth._fields))
+    state.keep(arrays["rows"], wealth, arrays["log_evidence"], arrays["sums"])
     return state.extended(arrays["path"])
 
 

@@ -14,17 +14,17 @@ from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
 from hocal._base.notebook import table
 from hocal._base.plurals import counted
-from hocal._base.typing import Array, Index
+from hocal._base.typing import Array
 from hocal._base.validation import check_fraction, check_kind, check_names, check_number
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.inputs import check_items, check_labels
-from hocal.calibration.reference import Expected, Residuals, residuals
+from hocal.calibration.reference import residuals
+from hocal.decisions.monitor_bets import Bets
 from hocal.decisions.monitor_state import MonitorState, read_state, write_state
 from hocal.decisions.watched import ALL_ITEMS, DIRECTIONS, KINDS, Watched
 
 __all__ = ["EvidencePath", "Finding", "Monitor"]
 
-BLOCK = 128  # items at once: as many as a mean that all of them are about takes
 LARGEST = 700.0  # logarithm of the largest evidence that a float holds
 SHOWN = 10  # findings in a notebook
 
@@ -151,10 +151,8 @@ class Monitor:
         """
         labels = check_labels(counts, check_items(probabilities))
         expected = self.calibrator.expect(probabilities, features=features, cells=cells, by=by)
-        found = residuals(expected, labels)
-        for start in range(0, len(found.top), BLOCK):
-            rows = slice(start, start + BLOCK)
-            self._take(expected.rows(rows), found.rows(rows))
+        bets = Bets(self._watched, self._means, self._log_weights)
+        self._state = bets.take(self._state, expected, residuals(expected, labels))
         return self
 
     @property
@@ -219,7 +217,7 @@ class Monitor:
         check_number(least, "least", minimum=0)
         logs = self._state.log_evidence
         floor = math.log(least) if least > 0 else -math.inf
-        rows, directions = np.nonzero((logs >= floor) & (self._state.n_values[:, None] > 0))
+        rows, directions = np.nonzero((logs >= floor) & (self._state.wealth.n_values[:, None] > 0))
         parts = self._log_weights[rows] + logs[rows, directions]
         order = np.argsort(-parts, kind="stable")
         names = _class_names(classes, self._watched.n_classes)
@@ -272,44 +270,9 @@ class Monitor:
         heads = ["kind", "where", "class", "direction", "evidence"]
         return table(repr(self), heads, rows)
 
-    def _take(self, expected: Expected, found: Residuals) -> None:
-        """Take a block of items."""
-        state, n_before = self._state, self.n_items
-        n_block = len(found.top)
-        paths, touched = [], []
-        for row, values, items in self._watched.values(expected, found):
-            old = state.log_evidence[row].copy()
-            logs = self._bet(row, values, n_before + 1 + items)
-            paths.append(_held(logs, items, old, n_block))
-            touched.append(row)
-        path = self._pool(np.stack(paths, axis=1), np.array(touched))
-        self._state = state.extended(path)
-
-    def _bet(self, row: int, values: Array, numbers: Index) -> Array:
-        """Bet on the values of a row; return its log-evidence after each."""
-        state = self._state
-        wealth, logs = state.wealth(row).advance(self._means, row, values, numbers)
-        state.keep(row, wealth, logs[-1], float(values.sum()))
-        return logs
-
-    def _pool(self, paths: Array, touched: Index) -> Array:
-        """Return log-evidence after each item: pooled, of disagreement, of the mean."""
-        columns = []
-        for kind in KINDS:
-            own = self._watched.of_kind(kind)
-            others = own.copy()
-            others[touched] = False
-            still = self._log_weights[others, None] + self._state.log_evidence[others]
-            constant = np.logaddexp.reduce(still, axis=None) if still.size else -math.inf
-            moving = self._log_weights[touched, None] + paths  # (n_items, n_touched, 2)
-            sums = np.logaddexp.reduce(moving[:, own[touched]], axis=(1, 2))
-            columns.append(np.logaddexp(sums, constant) - math.log(len(DIRECTIONS)))
-        pooled = np.logaddexp(*columns) - math.log(len(KINDS))
-        return np.column_stack([pooled, *columns])
-
     def _since(self, row: int, direction: int) -> int:
         """Return the first item after the likely time of a change."""
-        return self._state.wealth(row).dated(direction) + 1
+        return self._state.wealth.dated(row, direction) + 1
 
     def _finding(self, row: int, direction: int, names: Sequence[str]) -> Finding:
         what = self._watched.row(row)
@@ -317,7 +280,7 @@ class Monitor:
         if what.cell is not None:
             where = self.calibrator.partition_.describe(what.cell, names)
         label = names[what.label] if isinstance(what.label, int) else what.label
-        n_items = int(self._state.n_values[row])
+        n_items = int(self._state.wealth.n_values[row])
         mean = self._state.sums[row] / n_items
         return Finding(
             kind=what.kind,
@@ -330,14 +293,6 @@ class Monitor:
             n_items=n_items,
             since=self._since(row, direction),
         )
-
-
-def _held(logs: Array, items: Index, before: Array, n_items: int) -> Array:
-    """Return log-evidence after every item, which stays between the items of its row."""
-    latest = np.full(n_items, -1)
-    latest[items] = np.arange(len(items))
-    latest = np.maximum.accumulate(latest)
-    return np.where(latest[:, None] >= 0, logs[latest], before)
 
 
 def _class_names(classes: Sequence[str] | None, n_classes: int) -> Sequence[str]:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hocal._base.typing import Array, Index, IntArray, Mask
-from hocal.calibration.reference import Expected, Residuals
+from hocal._base.typing import Array, IntArray, Mask
 
 __all__ = ["KINDS", "Watched", "WatchedRow"]
 
@@ -74,25 +73,3 @@ class Watched(NamedTuple):
             weights[start::2] = (1 - ALL_SHARE) * own / max(own.sum(), 1)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weights))
-
-    def values(self, expected: Expected, found: Residuals) -> list[tuple[int, Array, Index]]:
-        """Return for each row that items are about: its number, its values and their items."""
-        several = np.flatnonzero(~np.isnan(found.disagreement))
-        every = np.arange(len(found.top))
-        whole = [(0, found.disagreement[several], several), (1, found.top, every)]
-        whole += [(2 + label, column, every) for label, column in enumerate(found.classes.T)]
-        return [
-            *(row for row in whole if len(row[1])),
-            *self._of_cells(expected.cells, found.disagreement, several, 0),
-            *self._of_cells(expected.cells, found.top, every, 1),
-        ]
-
-    def _of_cells(
-        self, cells: Index, values: Array, items: Index, place: int
-    ) -> list[tuple[int, Array, Index]]:
-        """Return the values of each cell that has any, in the order of the items."""
-        order = items[np.argsort(cells[items], kind="stable")]
-        present, starts = np.unique(cells[order], return_index=True)
-        parts = np.split(order, starts[1:]) if len(order) else []
-        rows = self.n_whole + 2 * present + place
-        return [(int(row), values[part], part) for row, part in zip(rows, parts, strict=True)]

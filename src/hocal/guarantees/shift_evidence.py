@@ -12,11 +12,11 @@ chosen: where calibration values are few, the smallest product stays small by it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hocal._base.typing import Array, Index, IntArray
+from hocal._base.typing import Array, Index, IntArray, Mask
 
 __all__ = [
     "N_MEANS",
@@ -43,10 +43,11 @@ N_MEANS = len(OFFSETS)
 DEVIATIONS = np.array([0.1, 0.2, 0.4])
 FACTOR = np.sqrt(2 * np.log(20))  # of the best stake against a chance of 1 in 20
 BLOCK = 4_096  # calibration values at once, some 2 MB
-# New values at once. A factor lies between 1 - .97 and 1 + .97 * 1.5, so that the logarithms of
-# products of so many lie within 600 of each other, and their exponentials within the range of
-# floats.
+# New values at once. A factor lies between 1 - .97 and 1 + .97 * 1.5, so that products of so many
+# lie between exp(-450) and exp(120), within the range of floats.
 AT_ONCE = 128
+AT_ONCE_NUMBERS = 1 << 18  # capitals at once, 2 MB: they stay in the cache
+FARTHEST = 650.0  # logarithm by which a product is above the least, beyond which it never is that
 WAIT = 50.0  # items after which half of the capital has begun to bet, roughly
 SIGNS = np.array([1.0, -1.0])  # a rise, and a fall as the rise of the mirrored values
 
@@ -59,104 +60,126 @@ class Means(NamedTuple):
     candidates: Array  #: (n_rows, 2, n_means) for a rise, and for a fall of the mirrored values
     log_doubt: Array  #: (n_rows, 2, n_means) log-capital against a mean as large as a candidate
 
+    def take(self, rows: Index | slice) -> Means:
+        """Return some of the rows."""
+        parts: list[Any] = [part[rows] for part in self]
+        return Means(*parts)
+
 
 class Wealth(NamedTuple):
-    """Capital of the bets on new values of one mean."""
+    """Capital of the bets on new values, of one mean in each row."""
 
-    log_invested: Array  #: (2, n_means, n_stakes)
-    walk: Array  #: (2, n_stakes) log-capital of bets against the centre from the first value on
-    lowest: Array  #: (2, n_stakes) smallest value of `walk` so far
-    since: IntArray  #: (2, n_stakes) number of the item after which it was smallest
-    n_values: int
+    log_invested: Array  #: (n_rows, 2, n_means, n_stakes)
+    walk: Array  #: (n_rows, 2, n_stakes) log-capital of bets against the centre from the start on
+    lowest: Array  #: (n_rows, 2, n_stakes) smallest value of `walk` so far
+    since: IntArray  #: (n_rows, 2, n_stakes) number of the item after which it was smallest
+    n_values: IntArray  #: (n_rows,)
 
     @classmethod
-    def start(cls) -> Wealth:
+    def start(cls, n_rows: int) -> Wealth:
         """Return the capital before any value."""
-        shape = (2, len(STAKES))
+        shape = (n_rows, 2, len(STAKES))
         return cls(
-            np.full((2, N_MEANS, len(STAKES)), -np.inf),
+            np.full((n_rows, 2, N_MEANS, len(STAKES)), -np.inf),
             np.zeros(shape),
             np.zeros(shape),
             np.zeros(shape, dtype=np.int64),
-            0,
+            np.zeros(n_rows, dtype=np.int64),
         )
 
-    def advance(
-        self, means: Means, row: int, values: Array, numbers: Index
-    ) -> tuple[Wealth, Array]:
+    def take(self, rows: Index | slice) -> Wealth:
+        """Return some of the rows."""
+        parts: list[Any] = [part[rows] for part in self]
+        return Wealth(*parts)
+
+    def put(self, rows: Index | slice, other: Wealth) -> None:
+        """Replace some of the rows."""
+        for part, new in zip(self, other, strict=True):
+            part[rows] = new
+
+    def advance(self, means: Means, values: Array, numbers: Index) -> tuple[Wealth, Array]:
         """Bet on further values, one after the other.
 
         Parameters
         ----------
         means : Means
-            What calibration values say.
-        row : int
-            Which mean the values are about.
-        values : ndarray of shape (n_values,)
-            New values in [-1, 1], in their order.
-        numbers : ndarray of shape (n_values,)
+            What calibration values say, in the same rows.
+        values : ndarray of shape (n_times, n_rows)
+            New values in [-1, 1], in their order; NaN where a row has none.
+        numbers : ndarray of shape (n_times, n_rows)
             Number of the item that each value belongs to, counted from 1.
 
         Returns
         -------
         Wealth
             After the last value.
-        ndarray of shape (n_values, 2)
+        ndarray of shape (n_times, n_rows, 2)
             Logarithm of the evidence for a rise and for a fall, after each value.
         """
-        wealth, logs = self, []
-        for start in range(0, len(values), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            wealth, found = wealth._advance(means, row, values[part], numbers[part])
-            logs.append(found)
-        return wealth, np.concatenate(logs)
+        wealth = self
+        logs = np.empty((*values.shape, 2))
+        step = min(max(AT_ONCE_NUMBERS // wealth.log_invested.size, 1), AT_ONCE)
+        for start in range(0, len(values), step):
+            part = slice(start, start + step)
+            wealth, logs[part] = wealth._advance(means, values[part], numbers[part])
+        return wealth, logs
 
-    def dated(self, direction: int) -> int:
+    def dated(self, row: int, direction: int) -> int:
         """Return the item after which bets have mostly won, by the stake that has won most since.
 
         Where nothing has changed yet, a walk falls; the last time that it was lowest is the most
         likely one of a change.
         """
-        won = self.walk[direction] - self.lowest[direction]
-        return int(self.since[direction, won.argmax()])
+        won = self.walk[row, direction] - self.lowest[row, direction]
+        return int(self.since[row, direction, won.argmax()])
 
-    def _advance(
-        self, means: Means, row: int, values: Array, numbers: Index
-    ) -> tuple[Wealth, Array]:
-        """Bet on at most AT_ONCE values."""
-        candidates = means.candidates[row]
-        doubts = SIGNS[:, None] * values[:, None, None] - candidates
-        stakes = STAKES / (1 + candidates[:, -1:, None])  # a value is -1 at the least
-        gains = np.log1p(stakes * doubts[..., None])  # (n_values, 2, n_means, n_stakes)
-        invested = self._invest(gains)
-        times = self.n_values + np.arange(1, len(values) + 1)
-        logs = _least_product(invested, uninvested(times), means.log_doubt[row])
-        walk = np.concatenate([self.walk[None], self.walk + np.cumsum(gains[:, :, 0], axis=0)])
+    def _advance(self, means: Means, values: Array, numbers: Index) -> tuple[Wealth, Array]:
+        """Bet on at most AT_ONCE values of each row."""
+        present = ~np.isnan(values)
+        times = self.n_values + np.cumsum(np.vstack([np.zeros_like(present[:1]), present]), axis=0)
+        idle = uninvested(times)  # (1 + n_times, n_rows)
+        factors = _factors(means.candidates.T, values, present)
+        walk = np.multiply.accumulate(factors[:, :, 0])  # (n_times, n_stakes, 2, n_rows)
         lowest, since = self._lowest(walk, numbers)
-        wealth = Wealth(invested[-1], walk[-1], lowest, since, int(times[-1]))
-        return wealth, logs
-
-    def _invest(self, gains: Array) -> Array:
-        """Return log-capital after each value, given that a share of it begins to bet with each.
-
-        The capital A_t = (A_(t-1) + new_t) f_t divided by the product of all factors f so far grows
-        by new_t over the product before t.
-        """
-        times = self.n_values + np.arange(len(gains) + 1)
-        starts = np.log(-np.diff(uninvested(times)))[:, None, None, None]
-        product = np.cumsum(gains, axis=0)
-        terms = np.concatenate([self.log_invested[None], starts - (product - gains)])
-        largest = terms.max(axis=0)
-        sums = np.cumsum(np.exp(terms - largest), axis=0)[1:]
-        return np.asarray(product + largest + np.log(sums))
+        before = self.log_invested.T
+        scale = np.maximum(before, 0.0)
+        capitals = _invest(np.exp(before - scale), scale, factors, -np.diff(idle, axis=0))
+        logs = _least_product(capitals, scale, idle[1:], means.log_doubt.T)
+        with np.errstate(divide="ignore"):  # a row that has had no value yet has nothing at stake
+            invested = scale + np.log(capitals[-1])
+        walked = self.walk + np.log(walk[-1]).T
+        return Wealth(invested.T, walked, lowest, since, times[-1]), logs
 
     def _lowest(self, walk: Array, numbers: Index) -> tuple[Array, IntArray]:
         """Return the smallest log-capital so far and the item after which it was smallest."""
-        place = walk[1:].argmin(axis=0)
-        found = np.take_along_axis(walk[1:], place[None], axis=0)[0]
+        place = walk.argmin(axis=0).T  # (n_rows, 2, n_stakes)
+        found = self.walk + np.log(walk.min(axis=0)).T
         lower = found < self.lowest
-        since = np.where(lower, np.asarray(numbers, dtype=np.int64)[place], self.since)
+        rows = np.arange(numbers.shape[1])[:, None, None]
+        since = np.where(lower, numbers[place, rows], self.since)
         return np.where(lower, found, self.lowest), since
+
+
+def _factors(candidates: Array, values: Array, present: Mask) -> Array:
+    """Return by what bets multiply a capital: (n_times, n_stakes, n_means, 2, n_rows)."""
+    stakes = STAKES[:, None, None, None] / (1 + candidates[-1])  # a value is -1 at the least
+    moving = stakes * SIGNS[:, None] * values[:, None, None, None]
+    factors = (1 - stakes * candidates) + moving
+    if not present.all():
+        np.moveaxis(factors, -1, 1)[~present] = 1.0
+    return np.asarray(factors)
+
+
+def _invest(capital: Array, scale: Array, factors: Array, starting: Array) -> Array:
+    """Return the capital after each value, over exp(scale); it takes the place of the factors.
+
+    With each value a share of what was idle begins to bet.
+    """
+    unit = np.exp(-scale)
+    for factor, new in zip(factors, starting, strict=True):
+        np.multiply(capital + new * unit, factor, out=factor)
+        capital = factor
+    return factors
 
 
 def uninvested(times: Array | IntArray) -> Array:
@@ -223,18 +246,21 @@ def _doubt(values: Array, candidates: Array) -> Array:
     return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(len(DEVIATIONS)))
 
 
-def _least_product(invested: Array, idle: Array, log_doubt: Array) -> Array:
-    """Return the smallest product of both capitals over all means, (n_values, 2), in logs.
+def _least_product(capitals: Array, scale: Array, idle: Array, log_doubt: Array) -> Array:
+    """Return the smallest product of both capitals over all means, (n_times, n_rows, 2), in logs.
 
     Between two candidates the new values' capital is at least that of the upper one, and the
     calibration values' at least that of the lower one. Half of the latter is never at stake.
     """
-    largest = np.maximum(invested.max(axis=-1), 0.0)
-    betting = np.exp(invested - largest[..., None]) @ SHARES
-    idling = idle[:, None, None] * np.exp(-largest)
-    new = largest + np.log(betting + idling)  # (n_values, 2, n_means)
-    beyond = np.broadcast_to(np.log(idle)[:, None, None], (*new.shape[:2], 1))
-    new = np.concatenate([new, beyond], axis=2)
-    old = np.logaddexp(0.0, log_doubt) - np.log(2)
-    old = np.concatenate([np.full((2, 1), -np.log(2)), old], axis=1)  # below the first: no doubt
-    return np.asarray((new + old).min(axis=2))
+    old = np.logaddexp(0.0, log_doubt) - np.log(2)  # (n_means, 2, n_rows)
+    below = np.concatenate([np.full_like(old[:1], -np.log(2)), old[:-1]])
+    largest = scale.max(axis=0)
+    sizes = largest + below
+    least = sizes.min(axis=0)
+    factor = np.exp(np.minimum(sizes - least, FARTHEST))
+    shares = SHARES[:, None, None, None] * np.exp(scale - largest) * factor
+    new = np.einsum("tsmdr,smdr->tmdr", capitals, shares)
+    new += idle[:, None, None] * (np.exp(-largest) * factor)
+    logs = least + np.log(new.min(axis=1))
+    beyond = np.log(idle)[:, None] + old[-1]
+    return np.asarray(np.minimum(logs, beyond).swapaxes(1, 2))
