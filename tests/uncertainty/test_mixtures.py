@@ -772,3 +772,18 @@ def test_likelihoods_of_counts_that_do_not_fit_are_refused(counts: Any, message:
 def test_a_function_that_loses_the_atoms_is_refused(function: Callable[[Array], Any]) -> None:
     with pytest.raises(ValueError, match="`function` must return one result"):
         two_worlds().expect(function)
+
+
+def test_an_atom_is_drawn_where_the_weights_of_its_mixture_reach_a_share() -> None:
+    """Against each mixture's own sums; blocks of mixtures have sums that run through several."""
+    generator = np.random.default_rng(7)
+    weights = generator.dirichlet(np.full(3_000, 0.2), size=400)
+    mixtures = Mixtures.on_common_points(np.full((3_000, 2), 0.5), weights)
+    chosen = generator.integers(400, size=500)
+    shares = generator.random(500)
+
+    found = mixtures.atoms_at_shares(chosen, shares)
+
+    sums = np.cumsum(weights[chosen], axis=1)
+    expected = (sums <= (shares * sums[:, -1])[:, None]).sum(axis=1)
+    np.testing.assert_array_equal(found, chosen * 3_000 + expected)

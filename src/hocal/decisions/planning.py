@@ -19,6 +19,7 @@ from hocal._base.validation import (
     check_integer,
     check_n_classes,
     check_number,
+    check_random_state,
     check_snapshot_size,
 )
 from hocal.guarantees.betting import Draws, upper_limit
@@ -224,14 +225,27 @@ def _likely_snapshots(mixture: Mixtures, k: int) -> tuple[IntArray, Array]:
         counts = enumerate_snapshots(k, single.n_classes)
         chances = single.snapshot_distribution(k)[0]
     else:
-        items = single[np.zeros(_N_DRAWS, dtype=np.intp)]
-        counts = items.draw(k, random_state=0)
+        counts = _draw_sorted(single[np.zeros(_N_DRAWS, dtype=np.intp)], k)
         chances = np.full(_N_DRAWS, 1 / _N_DRAWS)
     # Two classes have few rows anyway; with one label only the mean speaks.
     if k > 1 and single.n_classes > 2:
         counts = -np.sort(-counts, axis=1)
     packed = compress(counts)
-    return np.asarray(packed.unique), np.bincount(packed.inverse, chances).astype(np.float64)
+    unique = np.asarray(packed.unique)
+    unique = np.pad(unique, ((0, 0), (0, single.n_classes - unique.shape[1])))
+    return unique, np.bincount(packed.inverse, chances).astype(np.float64)
+
+
+def _draw_sorted(items: Mixtures, k: int) -> IntArray:
+    """Draw k labels of each item; of many classes the k most frequent, beyond which there are none.
+
+    Which class they are does not matter for k labels, unless there are two classes.
+    """
+    each = np.full(len(items), k)
+    if k == 1 or items.n_classes <= max(k, 2):
+        return items.draw(each, random_state=0)
+    drawn = items.draw_in_blocks(each, check_random_state(0))
+    return np.concatenate([-np.sort(-block, axis=1)[:, :k] for _, block in drawn])
 
 
 def _worst_width(

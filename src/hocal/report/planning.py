@@ -16,13 +16,17 @@ __all__ = ["describe_planning"]
 
 N_CELLS = 5  # a forecast takes a good part of a second for each
 MAX_BUDGET = 10_000  # labels of the simulated study: seconds
+# Labels times cells of the simulated study: with thousands of cells each fit takes seconds.
+MAX_WORK = 30_000_000
 SIZES = (2, 3, 5, 10)  # labels per item that are tried
 N_SIMULATIONS = 3  # the fewest that show a spread in seconds
 
 
 def describe_planning(study: Study, random_state: Any) -> Planning:
     """Forecast what more labels would bring to the largest cells, and how to spend a budget."""
-    budget = min(int(study.facts.calibration_labels.sum()), MAX_BUDGET)
+    n_labels = int(study.facts.calibration_labels.sum())
+    affordable = MAX_WORK // study.calibrator.statistics_.n_cells
+    budget = max(min(n_labels, MAX_BUDGET, affordable), 1)
     sizes = [size for size in SIZES if size <= budget]
     plan = plan_budget(
         study.calibrator,

@@ -150,6 +150,27 @@ class MixtureStorage:
             block = slice(start, start + rows)
             yield MemberBlock(block, weights[block], points[block])
 
+    def atoms_at_shares(self, mixtures: NDArray[Any], shares: Array) -> Index:
+        """Return the atom of each mixture in a list at which its weights sum to more than a share.
+
+        Cumulated weights of all mixtures would be as large as these, and a list may name few.
+        """
+        found = np.empty(len(mixtures), dtype=np.intp)
+        used, own = np.unique(mixtures, return_inverse=True)
+        order = np.argsort(own, kind="stable")
+        bounds = np.searchsorted(own[order], np.arange(len(used) + 1))
+        for block in self.blocks(used, numbers_per_atom=1):
+            some = used[block]
+            atom, starts = self.pairs(some)[1:]
+            mass = np.append(0.0, np.cumsum(self.weights[atom]))
+            wanted = order[bounds[block.start] : bounds[block.start + len(some)]]
+            row = own[wanted] - block.start
+            low, high = starts[row], starts[row + 1]
+            places = mass[low] + shares[wanted] * (mass[high] - mass[low])
+            reached = np.searchsorted(mass, places, side="right") - 1
+            found[wanted] = atom[np.clip(reached, low, high - 1)]
+        return found
+
     def average(self, values: Array) -> Array:
         """Return the weighted mean over each stored mixture of values at atoms, (n_atoms, ...)."""
         n_members = self.n_members

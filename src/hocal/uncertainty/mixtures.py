@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -379,13 +379,7 @@ class Mixtures(MixtureStorage):
                 value="an item whose mixture has no atoms",
                 where=f"in row {int(np.argmax(empty))}",
             )
-        mass = np.append(0.0, np.cumsum(self.weights))
-        first = self.offsets[self.index]
-        end = self.offsets[self.index + 1]
-        shares = generator.random(len(self))
-        places = mass[first] + shares * (mass[end] - mass[first])
-        atoms = np.searchsorted(mass, places, side="right") - 1
-        return np.asarray(np.clip(atoms, first, end - 1))
+        return self.atoms_at_shares(self.index, generator.random(len(self)))
 
     def draw(self, k: Any, *, random_state: Any = None) -> IntArray:
         """Draw a label distribution from each item's mixture, and k labels from it.
@@ -406,16 +400,22 @@ class Mixtures(MixtureStorage):
         if totals.shape not in ((), (len(self),)):
             rule = f"must be one number, or one for each of {len(self)} items"
             raise InputError("k", rule, value=f"shape {totals.shape}")
-        generator = check_random_state(random_state)
-        atoms = self._draw_atoms(generator)
         each = np.broadcast_to(totals, len(self))
         counts = np.empty((len(self), self.n_classes), dtype=np.int64)
+        for block, drawn in self.draw_in_blocks(each, check_random_state(random_state)):
+            counts[block] = drawn
+        return counts
+
+    def draw_in_blocks(
+        self, each: IntArray, generator: np.random.Generator
+    ) -> Iterator[tuple[slice, IntArray]]:
+        """Draw as `draw` does, some items after the other: all counts may be large."""
+        atoms = self._draw_atoms(generator)
         rows = max(CACHE_BYTES // (8 * self.n_classes), 1)  # of float64
         for start in range(0, len(self), rows):
             block = slice(start, start + rows)
             p = self.points_at(atoms[block])
-            counts[block] = generator.multinomial(each[block], p / p.sum(axis=1, keepdims=True))
-        return counts
+            yield block, generator.multinomial(each[block], p / p.sum(axis=1, keepdims=True))
 
     def log_likelihood(self, counts: Any) -> Array:
         """Return the log-probability of each item's own count vector under its own mixture.

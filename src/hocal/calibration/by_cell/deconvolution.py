@@ -168,7 +168,7 @@ def deconvolve(
     within_group = pool.weights / groups.weights[groups.member]
     placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
     # Cells times atoms may be the largest array of a fit: it is made once, and changed in place.
-    weights = _match_pool(tilts, groups, n_items)[:, groups.member[placed.atom]]
+    weights = np.take(_match_pool(tilts, groups, n_items), groups.member[placed.atom], axis=1)
     weights *= within_group[placed.atom]
     weights *= placed.share
     return Deconvolution(

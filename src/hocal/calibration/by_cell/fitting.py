@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from hocal._base.validation import check_integer
 from hocal.calibration.by_cell.deconvolution import deconvolve
 from hocal.calibration.by_cell.empirical import borrow, empirical_mixtures
 from hocal.cells.statistics import CellStatistics, Histogram, rank_classes
-from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.distinct_counts import as_dense
+from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = [
@@ -75,7 +76,9 @@ def fit_empirical(
 
 def cell_levels(mixtures: Mixtures) -> Array:
     """Return the aleatoric uncertainty of each cell, Brier and Shannon in nats, (n_cells, 2)."""
-    return np.column_stack([decompose(mixtures, name).aleatoric for name in ("brier", "shannon")])
+    measures = [get_entropy(name) for name in ("brier", "shannon")]
+    values = [partial(measure.value, check_input=False) for measure in measures]
+    return np.column_stack([mixtures.expect(value) for value in values])
 
 
 def class_orders(statistics: CellStatistics) -> Index:

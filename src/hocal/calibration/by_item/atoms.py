@@ -29,7 +29,7 @@ from hocal.calibration.by_item.component_draws import (
 from hocal.calibration.by_item.components import AROUND_PREDICTION, BEYOND_TOP, TINY
 from hocal.calibration.by_item.top_shares import N_WHOLE, ItemBlock
 
-__all__ = ["MAX_STRATA", "least_atoms", "list_atoms"]
+__all__ = ["MAX_STRATA", "Plan", "least_atoms", "list_atoms", "make_plan"]
 
 MAX_STRATA = 20  # classes with atoms of their own; beyond, one stratum for all other classes
 TWICE, WITH_LEADER, WITH_OTHER = 0, 1, 2  # the second label, given the first
@@ -39,7 +39,7 @@ FLOOR = 1e-6  # share of the mean in each atom: no label is ever impossible
 GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples are spread evenly, however many are taken
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """Which pair of labels and which position each atom has; the same for all items."""
 
     first: Index  #: (n_atoms,) rank of the first label; the last may stand for all the rest
@@ -74,15 +74,15 @@ def least_atoms(n_classes: int) -> int:
     return 1 + 3 * (min(n_classes, MAX_STRATA) - 1)
 
 
-def list_atoms(block: ItemBlock, n_atoms: int) -> tuple[Array, Array]:
+def list_atoms(block: ItemBlock, plan: Plan) -> tuple[Array, Array]:
     """List atoms for each item whose mean and uncertainties are those of the closed form.
 
     Parameters
     ----------
     block : ItemBlock
         Items.
-    n_atoms : int
-        Atoms of each, at least `least_atoms`.
+    plan : Plan
+        Of the atoms of each, which takes as long to make as the atoms of a few items.
 
     Returns
     -------
@@ -92,7 +92,6 @@ def list_atoms(block: ItemBlock, n_atoms: int) -> tuple[Array, Array]:
     mean = block.mean()
     order = np.argsort(-mean, axis=1, kind="stable")
     ranked = _rank(block, mean, order)
-    plan = _make_plan(n_atoms, mean.shape[1])
     points, weights = _atoms(block, ranked, plan)
     points *= 1 - FLOOR
     points += FLOOR * ranked.mean[:, None]
@@ -115,8 +114,16 @@ def _rank(block: ItemBlock, mean: Array, order: Index) -> _Ranked:
     return _Ranked(means, prediction, split, seen, outside, top)
 
 
-def _make_plan(n_atoms: int, n_classes: int) -> _Plan:
-    """Give each stratum an atom, and divide the others with more for the likely labels."""
+def make_plan(n_atoms: int, n_classes: int) -> Plan:
+    """Give each stratum an atom, and divide the others with more for the likely labels.
+
+    Parameters
+    ----------
+    n_atoms : int
+        Atoms of each item, at least `least_atoms`.
+    n_classes : int
+        Number of label classes.
+    """
     first, second, shares = _strata(n_classes)
     spare = np.cumsum(shares) / shares.sum() * (n_atoms - len(first))
     sizes = 1 + np.diff(np.rint(spare), prepend=0).astype(np.intp)
@@ -127,7 +134,7 @@ def _make_plan(n_atoms: int, n_classes: int) -> _Plan:
     spread = ((place + 0.5) * GOLDEN) % 1
     normal, uniform = _even_numbers(n_atoms, n_classes)
     numbers = size, position, spread, normal, np.log(uniform)
-    return _Plan(first[stratum], second[stratum], *numbers)
+    return Plan(first[stratum], second[stratum], *numbers)
 
 
 def _strata(n_classes: int) -> tuple[Index, Index, Array]:
@@ -165,7 +172,7 @@ def _primes(n: int) -> Index:
     return np.flatnonzero(is_prime)[:n]
 
 
-def _hypothetical(mean: Array, plan: _Plan) -> _Hypothetical:
+def _hypothetical(mean: Array, plan: Plan) -> _Hypothetical:
     """Choose the labels that the plan leaves open, in proportion to the means."""
     n_items, n_classes = mean.shape
     first = np.repeat(plan.first[None], n_items, axis=0)
@@ -192,7 +199,7 @@ def _choose_label(weights: Array, position: Array) -> tuple[Index, Array]:
     return index, chosen / np.maximum(weights.sum(axis=2), TINY)
 
 
-def _atoms(block: ItemBlock, ranked: _Ranked, plan: _Plan) -> tuple[Array, Array]:
+def _atoms(block: ItemBlock, ranked: _Ranked, plan: Plan) -> tuple[Array, Array]:
     """Return points and weights of the atoms, before any correction."""
     chosen = _hypothetical(ranked.mean, plan)
     label = chosen.label
@@ -227,7 +234,7 @@ def _shares(block: ItemBlock, n_outside: Index) -> tuple[Array, Array]:
 
 
 def _points(
-    ranked: _Ranked, plan: _Plan, choices: tuple[Choice, Choice], pairs: tuple[Pairs, Pairs]
+    ranked: _Ranked, plan: Plan, choices: tuple[Choice, Choice], pairs: tuple[Pairs, Pairs]
 ) -> Array:
     """Draw from the family around the prediction, or from that of the split."""
     around = choices[0].place < N_WHOLE
@@ -239,7 +246,7 @@ def _points(
     return points
 
 
-def _draws(rows: Mask, choice: Choice, pairs: Pairs, plan: _Plan) -> Draws:
+def _draws(rows: Mask, choice: Choice, pairs: Pairs, plan: Plan) -> Draws:
     item, atom = np.nonzero(rows)
     chosen = Pairs(pairs.label[rows], pairs.counted[rows])
     numbers = plan.normal[atom], plan.log_uniform[atom]

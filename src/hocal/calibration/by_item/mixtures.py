@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts
 from hocal._base.validation import check_counts, check_integer, label_totals
-from hocal.calibration.by_item.atoms import least_atoms, list_atoms
+from hocal.calibration.by_item.atoms import least_atoms, list_atoms, make_plan
 from hocal.calibration.by_item.components import BEYOND_TOP, labels_of
 from hocal.calibration.by_item.top_shares import (
     N_COMPONENTS,
@@ -178,12 +178,13 @@ class ItemMixtures:
         wanted = default if n_atoms is None else n_atoms
         size = check_integer(wanted, "n_atoms", minimum=least_atoms(self.n_classes))
         self._refuse_too_many(size)
+        plan = make_plan(size, self.n_classes)
         points = np.empty((len(self), size, self.n_classes))
         weights = np.empty((len(self), size))
         rows = max(ATOM_BLOCK_NUMBERS // (size * max(self.n_classes, N_COMPONENTS)), 1)
         for start in range(0, len(self), rows):
             part = slice(start, start + rows)
-            points[part], weights[part] = list_atoms(self._block(part), size)
+            points[part], weights[part] = list_atoms(self._block(part), plan)
         return Mixtures.of_members(points, weights)
 
     @cached_property
