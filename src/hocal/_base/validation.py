@@ -1,11 +1,11 @@
-"""Check what users pass in, and say with an InputError what does not fit."""
+"""Check what users pass in, and say with an InputError what does not fit.
+
+Arrays are checked here, single values in `scalar_checks`; both are imported from here.
+"""
 
 from __future__ import annotations
 
-import math
-import reprlib
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,26 +13,73 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hocal._base.errors import InputError
+from hocal._base.scalar_checks import (
+    COUNT_LIMIT,
+    MAX_CLASSES,
+    MAX_LISTED,
+    MAX_NUMBERS,
+    MAX_RESAMPLES,
+    MAX_SNAPSHOT,
+    at_most,
+    check_choice,
+    check_flag,
+    check_fraction,
+    check_integer,
+    check_kind,
+    check_n_classes,
+    check_n_resamples,
+    check_number,
+    check_random_state,
+    check_snapshot_size,
+    refuse_large,
+)
 from hocal._base.typing import Array, Counts, Index, IntArray, Mask
+
+__all__ = [
+    "CACHE_BYTES",
+    "MAX_CELL_NUMBER",
+    "MAX_CLASSES",
+    "MAX_LISTED",
+    "MAX_NUMBERS",
+    "MAX_RESAMPLES",
+    "MAX_SNAPSHOT",
+    "NON_NEGATIVE",
+    "SUM_TOLERANCE",
+    "SUM_TO_ONE",
+    "check_array",
+    "check_cells",
+    "check_choice",
+    "check_counts",
+    "check_dense_counts",
+    "check_finite_matrix",
+    "check_flag",
+    "check_fraction",
+    "check_integer",
+    "check_kind",
+    "check_mass",
+    "check_n_classes",
+    "check_n_resamples",
+    "check_names",
+    "check_number",
+    "check_random_state",
+    "check_same_length",
+    "check_simplex",
+    "check_snapshot_size",
+    "check_weights",
+    "check_whole",
+    "label_totals",
+    "refuse_large",
+]
 
 # rows of a float32 softmax over 1,000 classes stray from 1 by up to a few 1e-6
 SUM_TOLERANCE = 1e-5
-MAX_CLASSES = 1_000_000  # of a formula: what lists them takes 8 MB
-MAX_SNAPSHOT = 1_000_000_000  # labels per item of a formula: floats still tell such from the next
-MAX_LISTED = 1_000_000  # labels per item where numbers of votes are listed: 8 MB
-MAX_NUMBERS = 500_000_000  # of an array that is made from sizes alone: 4 GB
-MAX_RESAMPLES = 10_000  # simulations of a p-value: four digits
 MAX_CELL_NUMBER = 10_000_000  # cells that are counted: 80 MB for a number each
 CACHE_BYTES = 1 << 19  # of a block of work: they stay in the cache of one core
 # rules that a program may want to tell apart, to give advice of its own
 NON_NEGATIVE = "must be non-negative numbers"
 SUM_TO_ONE = "must sum to 1 over the classes"
-# counts below this can be added in pairs without leaving int64
-_COUNT_LIMIT = 2**62
-_SMALLEST_FRACTION = 1e-300  # its inverse must be finite
 # kinds of numpy dtypes that are numbers here: booleans, unsigned and signed integers, floats
 _NUMBER_KINDS = "buif"
-_LONG_TEXT = 200  # characters: what is longer is shown by its ends
 
 
 def check_array(
@@ -204,114 +251,10 @@ def check_cells(
         _refuse(name, rule, whole, whole >= MAX_CELL_NUMBER)
     if n_cells is not None:
         limit = check_integer(n_cells, "n_cells", minimum=1)
-        _at_most(limit, "n_cells", MAX_CELL_NUMBER)
+        at_most(limit, "n_cells", MAX_CELL_NUMBER)
         if whole.size and whole.max() >= limit:
             _refuse(name, f"must be below {limit}", whole, whole >= limit)
     return whole.astype(np.intp, copy=False)
-
-
-def check_integer(
-    value: Any, name: str, *, minimum: int, maximum: int | None = None, why: str = ""
-) -> int:
-    """Return `value` as an int inside [minimum, maximum]; `why` gives the reason for the range."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < minimum or (maximum is not None and value > maximum):
-        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise InputError(name, f"must be an integer {bounds}", value=_named(value), remedy=why)
-    if value >= _COUNT_LIMIT:
-        raise InputError(name, "must be below 2**62", value=_named(value), remedy=why)
-    return int(value)
-
-
-def check_n_classes(value: Any) -> int:
-    """Return a number of classes of which an array can be made."""
-    return _at_most(check_integer(value, "n_classes", minimum=2), "n_classes", MAX_CLASSES)
-
-
-def check_snapshot_size(
-    value: Any, name: str = "k", *, minimum: int = 1, listed: bool = False
-) -> int:
-    """Return a number of labels per item; `listed` where every number of votes is."""
-    maximum = MAX_LISTED if listed else MAX_SNAPSHOT
-    return _at_most(check_integer(value, name, minimum=minimum), name, maximum)
-
-
-def check_n_resamples(value: Any) -> int:
-    """Return a number of simulations that a p-value can rest on."""
-    return _at_most(check_integer(value, "n_resamples", minimum=1), "n_resamples", MAX_RESAMPLES)
-
-
-def _at_most(value: int, name: str, maximum: int) -> int:
-    """Return a size that memory has room for."""
-    if value > maximum:
-        raise InputError(name, f"must be at most {maximum:,}", value=f"{value:,}")
-    return value
-
-
-def refuse_large(name: str, n_numbers: float, what: str, remedy: str) -> None:
-    """Refuse what would need more memory than there is, before any of it is taken."""
-    if n_numbers > MAX_NUMBERS:
-        raise InputError(
-            name,
-            f"must need at most {MAX_NUMBERS * 8 / 1e9:g} GB",
-            value=f"{n_numbers * 8 / 1e9:.3g} GB for {what}",
-            remedy=remedy,
-        )
-
-
-def check_flag(value: Any, name: str) -> bool:
-    """Return `value` after checking that it is true or false."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(name, "must be True or False", value=_named(value))
-    return bool(value)
-
-
-def check_kind(value: Any, name: str, *kinds: type, remedy: str = "") -> Any:
-    """Return `value` after checking that it is an object of one of the kinds."""
-    if isinstance(value, kinds):
-        return value
-    wanted = " or ".join(kind.__name__ for kind in kinds)
-    raise InputError(name, f"must be {wanted}", value=type(value).__name__, remedy=remedy)
-
-
-def check_fraction(value: Any, name: str) -> float:
-    """Return `value` as a float strictly between 0 and 1."""
-    if not (isinstance(value, (int, float, np.integer, np.floating)) and 0 < value < 1):
-        raise InputError(name, "must lie strictly between 0 and 1", value=_named(value))
-    if value < _SMALLEST_FRACTION:
-        raise InputError(name, f"must be at least {_SMALLEST_FRACTION}", value=_named(value))
-    return float(value)
-
-
-def check_number(
-    value: Any,
-    name: str,
-    *,
-    minimum: float = -math.inf,
-    maximum: float = math.inf,
-    strict: bool = False,
-    finite: bool = True,
-) -> float:
-    """Return `value` as a float in [minimum, maximum]; `strict` excludes the minimum."""
-    real = (int, float, np.integer, np.floating)
-    number = isinstance(value, real) and not isinstance(value, (bool, np.bool_))
-    if number and isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise InputError(name, "must fit a float", value=_named(value))
-    if not number or not minimum <= value <= maximum or (strict and value == minimum):
-        lower = f"greater than {minimum:g}" if strict else f"at least {minimum:g}"
-        upper = "" if maximum == math.inf else f" and at most {maximum:g}"
-        raise InputError(name, f"must be a number {lower}{upper}", value=_named(value))
-    if finite and math.isinf(value):
-        raise InputError(name, "must be finite", value=value)
-    return float(value)
-
-
-def check_choice(value: Any, name: str, options: Collection[str]) -> str:
-    """Return `value` after checking that it is one of `options`."""
-    if not isinstance(value, str) or value not in options:
-        listed = ", ".join(map(repr, options))
-        raise InputError(name, f"must be one of {listed}", value=_named(value))
-    return value
 
 
 def check_names(names: Any, name: str, n_names: int) -> list[Any]:
@@ -341,18 +284,9 @@ def check_whole(values: ArrayLike, name: str, *, rows: Index | None = None) -> I
             _refuse(name, "must be whole numbers", array, fractional, rows=rows)
     if array.size and array.min() < 0:
         _refuse(name, "must be non-negative", array, array < 0, rows=rows)
-    if array.size and array.max() >= _COUNT_LIMIT:
-        _refuse(name, "must be below 2**62", array, array >= _COUNT_LIMIT, rows=rows)
+    if array.size and array.max() >= COUNT_LIMIT:
+        _refuse(name, "must be below 2**62", array, array >= COUNT_LIMIT, rows=rows)
     return array.astype(np.int64, copy=False)
-
-
-def check_random_state(random_state: Any) -> np.random.Generator:
-    """Return a numpy Generator from None, an integer seed or a Generator."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        rule = "must be None, a non-negative integer or a numpy Generator"
-        raise InputError("random_state", rule, value=_named(random_state)) from error
 
 
 def _as_numbers(values: Any, name: str) -> NDArray[Any]:
@@ -416,12 +350,3 @@ def _rounded(value: Any) -> float | int:
     """Return a number as people write it: six digits, and no point behind a whole number."""
     rounded = float(f"{value:.6g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
-
-
-def _named(value: Any) -> Any:
-    """Return a value for an InputError, which shows text without quotes and leaves out None."""
-    if isinstance(value, int) and not -_COUNT_LIMIT < value < 10 * _COUNT_LIMIT:
-        return f"an integer of {value.bit_length()} bits"
-    if value is None or isinstance(value, str):
-        return reprlib.repr(value) if len(str(value)) > _LONG_TEXT else repr(value)
-    return value
