@@ -20,6 +20,7 @@ ROOMS: dict[str, list[str]] = {
         "notebook",
         "pictures",
         "saved_arrays",
+        "scalar_checks",
         "validation",
     ],
     "uncertainty": [
@@ -35,6 +36,7 @@ ROOMS: dict[str, list[str]] = {
         "mixture_checks",
         "likelihood",
         "atoms",
+        "mixture_constructors",
         "mixtures",
         "moment_tensors",
         "flows",

@@ -21,6 +21,7 @@ from hocal._base.validation import (
     refuse_large,
 )
 from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.segments import segment_offsets
 
 __all__ = ["World", "make_binary_regression", "make_mixture_world", "make_xray"]
 
@@ -256,5 +257,5 @@ def cell_mixtures(truth: Array, cells: Index, n_cells: int) -> Mixtures:
     where = check_cells(cells, len(truth), n_cells=n_cells)
     order = np.argsort(where, kind="stable")
     sizes = np.bincount(where, minlength=n_cells)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = segment_offsets(sizes)
     return Mixtures(truth[order], 1 / sizes[where[order]], offsets, where)

@@ -45,6 +45,7 @@ from hocal.torch.label_metric import LabelMetric, as_array, as_mixtures
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
+from hocal.uncertainty.segments import segment_offsets
 
 __all__ = ["AleatoricError", "CalibrationError", "Resolution", "SnapshotScore"]
 
@@ -320,7 +321,7 @@ class CalibrationError(LabelMetric):
         cells = self._kept("cells")
         counts = self._kept("counts").reshape(len(cells), -1)
         points = self._kept("points").reshape(-1, counts.shape[1])
-        offsets = np.concatenate([[0], np.cumsum(self._kept("sizes"))])
+        offsets = segment_offsets(self._kept("sizes"))
         mixtures = Mixtures.trusted(points, self._kept("weights"), offsets, np.arange(len(cells)))
         return evaluation.calibration_error(
             mixtures,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hocal._base.typing import Array, Index
 from hocal._base.validation import CACHE_BYTES
-from hocal.uncertainty.segments import segment_sum
+from hocal.uncertainty.segments import segment_offsets, segment_sum
 
 __all__ = ["AtomPairs", "MemberBlock", "MixtureStorage", "set_read_only"]
 
@@ -116,7 +116,7 @@ class MixtureStorage:
     def pairs(self, mixtures: NDArray[Any]) -> AtomPairs:
         """List the atoms of several stored mixtures."""
         sizes = self.sizes[mixtures]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        starts = segment_offsets(sizes)
         row = np.repeat(np.arange(len(mixtures)), sizes)
         shift = self.offsets[mixtures] - starts[:-1]
         return AtomPairs(row, np.arange(len(row)) + shift[row], starts)

@@ -1,16 +1,21 @@
-"""Sums over consecutive slices of an array, one slice per mixture."""
+"""Consecutive slices of an array, one slice per mixture, and sums over them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hocal._base.typing import Array
+from hocal._base.typing import Array, Index
 from hocal.uncertainty.logarithms import LOG_ZERO
 
-__all__ = ["segment_logsumexp", "segment_sum"]
+__all__ = ["segment_logsumexp", "segment_offsets", "segment_sum"]
+
+
+def segment_offsets(sizes: ArrayLike) -> Index:
+    """Return where slices of these sizes begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def segment_sum(values: Array, offsets: NDArray[Any]) -> Array:

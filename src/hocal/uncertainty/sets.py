@@ -25,6 +25,7 @@ from hocal.uncertainty.label_sets import (
     choose_labels,
 )
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
+from hocal.uncertainty.segments import segment_offsets
 
 __all__ = ["PredictionSets", "distance_to_mean", "heaviest_atoms", "predict_set"]
 
@@ -247,7 +248,7 @@ def heaviest_atoms(
     weights = mixtures.weights[kept]
     sums = np.bincount(owner, weights, minlength=mixtures.n_mixtures)
     mass = np.where(sizes > 0, sums, np.nan)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = segment_offsets(sizes)
     atoms = Mixtures.trusted(
         mixtures.points_at(kept), weights / mass[owner], offsets, mixtures.index
     )
