@@ -12,7 +12,7 @@ model said what. Half an hour on one core.
 """
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from item_scores import floored, log_loss
@@ -48,7 +48,7 @@ SETS = (
     "LeWiDi CSC",
 )
 RIVALS = ("raw", "temperature", "logistic", "prior")
-METHODS = ("items", "cells")
+METHODS: tuple[Literal["items", "cells"], ...] = ("items", "cells")
 PENALTIES = (0.01, 0.1, 1.0, 10.0)  # of the logistic regression, inverse
 FLOORS = (1e-6, 1e-2)  # of its logarithms
 N_FOLDS = 3
@@ -77,7 +77,7 @@ def resample(name: str, seed: int) -> dict[str, Any]:
     }
     gaps = {}
     for method in METHODS:
-        calibrator = hocal.SnapshotCalibrator(method=method).fit(known.members[fit], labels)  # type: ignore[arg-type]
+        calibrator = hocal.SnapshotCalibrator(method=method).fit(known.members[fit], labels)
         losses[method] = log_loss(calibrator.predict_proba(known.members[test]), counts)
         predictive = calibrator.decompose(known.members[test]).predictive
         gaps[method] = float(predictive.mean() - losses[method])

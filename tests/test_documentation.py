@@ -293,7 +293,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     warnings: list[str] = []
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: warnings.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: warnings.append(record.getMessage())  # type: ignore
     logging.getLogger("mkdocs").addHandler(handler)
     try:
         build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder)))

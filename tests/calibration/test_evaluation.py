@@ -265,7 +265,7 @@ def test_an_unknown_average_is_refused() -> None:
     parts = hocal.decompose(Mixtures.from_points([[0.5, 0.5]]))
 
     with pytest.raises(ValueError, match="`average` must be one of 'items', 'cells', got 'rows'"):
-        hocal.aleatoric_error(parts, [[1, 1]], cells=[0], average="rows")  # type: ignore[call-overload]
+        hocal.aleatoric_error(parts, [[1, 1]], cells=[0], average="rows")  # type: ignore
 
 
 def test_coverage_is_the_share_of_items_inside() -> None:

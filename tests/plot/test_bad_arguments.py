@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 import hocal
 from hocal import plot
+from refusals import Calls, assert_refused
 
 MIXTURES = hocal.Mixtures.from_ensemble(np.full((4, 2, 2), 0.5))
 COUNTS = np.ones((4, 2), dtype=int)
-CASES: dict[str, tuple[Callable[[], Any], str]] = {
+CASES: Calls = {
     "axes": (
         lambda: plot.MixtureDisplay.from_predictions(MIXTURES).plot(ax=3),  # type: ignore[arg-type]
         "`ax` must be Axes, got int",
@@ -43,9 +41,4 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_wrong_kinds_and_absurd_sizes_are_refused(case: str) -> None:
-    call, message = CASES[case]
-
-    with pytest.raises(hocal.InputError) as caught:
-        call()
-
-    assert message in str(caught.value)
+    assert_refused(*CASES[case])

@@ -128,6 +128,7 @@ def test_markdown_says_the_same(judged: Judged) -> None:
 def test_labels_beyond_the_third_class_are_something_else(judged: Judged) -> None:
     contrast = of(judged, "model")
     item = contrast["card"]["item"] | {"labels": [("a", 5), ("b", 3), ("c", 1)], "n_labels": 11}
-    told = tell_contrast({"agree": "model", "card": contrast["card"] | {"item": item}})  # type: ignore[typeddict-item]
+    card = contrast["card"] | {"item": item}
+    told = tell_contrast({"agree": "model", "card": card})  # type: ignore[typeddict-item]
 
     assert told.text.endswith("Of 11 people 5 say a, 3 say b, 1 says c, 2 something else.")

@@ -144,7 +144,8 @@ def test_more_labels_leave_less_unknown_and_less_to_gain(example: Example, every
     many = quick(example, counts=10 * example.counts, n_listed=400)
 
     def mean(summary: Summary, key: str) -> float:
-        return float(np.mean([item[key] for item in summary["items"]]))  # type: ignore[literal-required]
+        values = [item[key] for item in summary["items"]]  # type: ignore[literal-required]
+        return float(np.mean(values))
 
     assert mean(many, "epistemic") < mean(every, "epistemic") / 2
     assert mean(many, "gain") < mean(every, "gain") / 10

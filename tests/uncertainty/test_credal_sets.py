@@ -111,7 +111,8 @@ def test_a_set_covers_the_true_distribution_as_often_as_its_beta_distribution_sa
     share = np.random.default_rng(SEED).beta(3, 2, size=20_000)
     truth = np.column_stack([share, 1 - share])
 
-    sets = credal_set(mixtures[np.zeros(20_000, int)], shape=shape, coverage=0.8)  # type: ignore[arg-type]
+    alike = mixtures[np.zeros(20_000, int)]
+    sets = credal_set(alike, shape=shape, coverage=0.8)  # type: ignore[arg-type]
     known = betainc(3, 2, sets.upper[0, 0]) - betainc(3, 2, sets.lower[0, 0])
 
     assert hocal.coverage(sets, label_distributions=truth) == pytest.approx(known, abs=0.01)

@@ -108,4 +108,4 @@ def test_symmetric_entropies_do_not_see_exchanged_classes(entropy: str) -> None:
 )
 def test_bad_input_is_refused(predicted: object, truth: object, message: str) -> None:
     with pytest.raises(hocal.InputError, match=message):
-        revealing_entropy(*(Mixtures.from_points(p) for p in (predicted, truth)))  # type: ignore[arg-type]
+        revealing_entropy(*map(Mixtures.from_points, (predicted, truth)))  # type: ignore[arg-type]

@@ -56,7 +56,8 @@ class GivenRows(NamedTuple):
 
     def rows(self, chosen: Any) -> GivenRows:
         """Return some of the rows."""
-        return GivenRows(*(None if part is None else part[chosen] for part in self))  # type: ignore[arg-type]
+        taken = (None if part is None else part[chosen] for part in self)
+        return GivenRows(*taken)  # type: ignore[arg-type]
 
 
 class Probabilities(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import numpy as np
 from scipy import sparse
 
@@ -62,7 +64,6 @@ def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
     aleatoric = facts.aleatoric_limits
     epistemic = facts.epistemic_limits
     confused = _confusions(study, _rows_of(study, cell), 1)
-    predicted = _measured(measurement and measurement.predicted_disagreement, cell)
     return {
         "cell": cell,
         "name": facts.names[cell],
@@ -83,14 +84,30 @@ def _row(study: Study, measurement: Measurement | None, cell: int) -> CellRow:
         "aleatoric_excess": number(facts.excess["aleatoric"][cell]),
         "epistemic_excess": number(facts.excess["epistemic"][cell]),
         "stands_out": facts.stands_out(cell),
+        **_observed(measurement, cell, facts.disagreement),
+        "confusion": confused[0] if confused else None,
+    }
+
+
+class _Observed(TypedDict):
+    """What labels of a cell that were not used to fit say, beside what was predicted."""
+
+    error: float | None
+    noise_floor: float | None
+    p_value: float | None
+    predicted_disagreement: float
+    observed_disagreement: float | None
+
+
+def _observed(measurement: Measurement | None, cell: int, disagreement: Array) -> _Observed:
+    """Return what was measured; the disagreement of all items where those measured have none."""
+    predicted = _measured(measurement and measurement.predicted_disagreement, cell)
+    return {
         "error": _measured(measurement and measurement.error, cell),
         "noise_floor": _measured(measurement and measurement.noise_floor, cell),
         "p_value": _measured(measurement and measurement.p_value, cell),
-        "predicted_disagreement": number(
-            facts.disagreement[cell] if predicted is None else predicted
-        ),
+        "predicted_disagreement": number(disagreement[cell] if predicted is None else predicted),
         "observed_disagreement": _measured(measurement and measurement.disagreement, cell),
-        "confusion": confused[0] if confused else None,
     }
 
 

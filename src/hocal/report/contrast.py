@@ -35,12 +35,11 @@ def pick_contrast(study: Study) -> dict[Agreeing, int]:
     judged = label_totals(study.counts) >= ENOUGH_TO_AGREE
     unknown = values.alone.epistemic - values.with_labels.aleatoric
     surprise = values.with_labels.aleatoric - values.alone.predictive
-    found = {
+    found: dict[Agreeing, int | None] = {
         "people": _first(study, values.agreed, unknown, _another_answer(study)),
         "model": _first(study, judged & ~values.agreed & (surprise > 0), surprise, _sure),
     }
-    rows: dict[Agreeing, int] = {who: row for who, row in found.items() if row is not None}  # type: ignore[misc]
-    return rows
+    return {who: row for who, row in found.items() if row is not None}
 
 
 def _another_answer(study: Study) -> Fits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,36 +56,22 @@ class LabelStudy:
         """Count the labels of a table, or take counts, and look at every item once."""
         progress("Measuring agreement", 0, None)
         columns: dict[str, Any] = {"item": item, "label": label, "annotator": annotator}
-        columns |= {"count_columns": count_columns, "gold": gold}
-        rules: dict[str, Any] = {"missing": missing, "duplicates": duplicates}
+        columns |= {"count_columns": count_columns}
+        options: dict[str, Any] = {"gold": gold, "ordinal": ordinal, "confidence": confidence}
         if _is_matrix(table):
-            measured = agreement(table, **columns, ordinal=ordinal, confidence=confidence)
-            counts = check_counts(table, "table", minimum_total=0)
-            names = check_rows(items, "items", counts.shape[0])
-            found = np.arange(counts.shape[0]) if names is None else np.asarray(names, dtype=object)
-            known = class_names(classes, counts.shape[1])
+            measured = agreement(table, **columns, **options)
+            given = _take_counts(table, items, classes)
         else:
-            measured = agreement(
-                table, **columns, classes=classes, ordinal=ordinal, confidence=confidence, **rules
-            )
-            counted = count_labels(
-                table,
-                item=str(item),
-                label=label,
-                annotator=annotator,
-                count_columns=count_columns,
-                classes=classes,
-                empty="keep",
-                **rules,
-            )
-            found, counts, known = counted.items, counted.counts, tuple(map(str, counted.classes))
+            columns |= {"classes": classes, "missing": missing, "duplicates": duplicates}
+            measured = agreement(table, **columns, **options)
+            given = _count_table(table, columns)
         posterior = label_posterior(
-            counts,
+            given.counts,
             entropy="ordinal" if ordinal else "shannon",
             confidence=confidence,
             progress=lambda done, total: progress("Describing items", done, total),
         )
-        return cls(found, known, counts, measured, posterior)
+        return cls(given.items, given.classes, given.counts, measured, posterior)
 
     @property
     def totals(self) -> IntArray:
@@ -122,6 +108,29 @@ class LabelStudy:
         columns |= {"majority": names[columns["majority"]], "verdict": verdict}
         shares = {f"share_{name}": self.posterior.mean[order, j] for j, name in enumerate(names)}
         return {"item": self.items[order], **columns, **shares}
+
+
+class _Given(NamedTuple):
+    """Labels of all items."""
+
+    items: NDArray[Any]  #: (n_items,) names
+    counts: Counts  #: (n_items, n_classes)
+    classes: tuple[str, ...]
+
+
+def _take_counts(table: Any, items: Any, classes: Sequence[Any] | None) -> _Given:
+    """Take a matrix of counts as it is."""
+    counts = check_counts(table, "table", minimum_total=0)
+    names = check_rows(items, "items", counts.shape[0])
+    found = np.arange(counts.shape[0]) if names is None else np.asarray(names, dtype=object)
+    return _Given(found, counts, class_names(classes, counts.shape[1]))
+
+
+def _count_table(table: Any, columns: dict[str, Any]) -> _Given:
+    """Count the labels of a table; an item without any stays."""
+    named = columns | {"item": str(columns["item"])}
+    counted = count_labels(table, **named, empty="keep")
+    return _Given(counted.items, counted.counts, tuple(map(str, counted.classes)))
 
 
 def _is_matrix(table: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -128,17 +128,12 @@ def summarise(
     study = Study.of(
         calibrator, probabilities, counts, features, cells, classes, confidence, effect
     )
-    n_items = len(study.cells)
     generator = check_random_state(random_state)
-    names = check_rows(items, "items", n_items)
-    pictures = Images(images, n_items)
-    excerpts = Texts(texts, n_items)
-    listed = check_integer(n_listed, "n_listed", minimum=0)
-    shown = check_integer(n_gallery, "n_gallery", minimum=0)
+    view = _View.of(items, images, texts, n_listed, n_gallery, len(study.cells))
     measurement = measure(study, k, generator)
     gained = measure_gains(study, generator)
     described, leaders = describe_cells(study, measurement)
-    chosen = ChosenItems.of(study, max(listed, shown))
+    chosen = ChosenItems.of(study, max(view.n_listed, view.n_drawn))
     return {
         "format": FORMAT,
         "hocal": hocal.__version__,
@@ -152,11 +147,34 @@ def summarise(
         "cells": described,
         "leaders": leaders,
         "confusions": describe_confusions(study),
-        "items": describe_items(chosen, names, listed),
-        "galleries": describe_galleries(chosen, names, shown, pictures, excerpts),
-        "contrast": describe_contrast(chosen, names, pictures, excerpts),
+        "items": describe_items(chosen, view.names, view.n_listed),
+        "galleries": describe_galleries(chosen, view.names, view.n_drawn, view.images, view.texts),
+        "contrast": describe_contrast(chosen, view.names, view.images, view.texts),
         "planning": describe_planning(study, generator) if planning else None,
     }
+
+
+class _View(NamedTuple):
+    """How items are shown, and how many."""
+
+    names: Any  #: one per item; None for row numbers
+    images: Images
+    texts: Texts
+    n_listed: int  #: in each of the lists
+    n_drawn: int  #: in each of the galleries
+
+    @classmethod
+    def of(
+        cls, names: Any, images: Any, texts: Any, n_listed: Any, n_gallery: Any, n_items: int
+    ) -> _View:
+        """Check that there is one of each for every item."""
+        return cls(
+            check_rows(names, "items", n_items),
+            Images(images, n_items),
+            Texts(texts, n_items),
+            check_integer(n_listed, "n_listed", minimum=0),
+            check_integer(n_gallery, "n_gallery", minimum=0),
+        )
 
 
 def _data(study: Study) -> Data:

@@ -148,8 +148,7 @@ def check_annotations(
     check_order(everything.classes, ordinal, given=classes is not None)
     votes, repeats = set_repeats_aside(everything, generator)
     tests = _run_tests(votes, n_permutations, generator, alpha)
-    counted = measure_agreement(count_votes(votes), ordinal=ordinal, confidence=1 - alpha)
-    agreement = with_effects(counted, votes, tests.effects)
+    agreement = _measure(votes, tests.effects, ordinal, 1 - alpha)
     panel_size = _panel_size(votes)
     return AnnotationCheck(
         **_work(everything, votes),
@@ -160,6 +159,14 @@ def check_annotations(
         alpha=alpha,
         findings=_tell(tests, agreement, votes, repeats, panel_size, alpha),
     )
+
+
+def _measure(
+    votes: Votes, effects: AnnotatorEffects, ordinal: bool, confidence: float
+) -> Agreement:
+    """Return how much people agree, and what each of them does to it."""
+    counted = measure_agreement(count_votes(votes), ordinal=ordinal, confidence=confidence)
+    return with_effects(counted, votes, effects)
 
 
 class _Tests(NamedTuple):

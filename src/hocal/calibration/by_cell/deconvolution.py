@@ -33,6 +33,7 @@ from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
 from hocal.calibration.by_cell.pool_atoms import (
     N_LEADING,
     Atoms,
+    PlacedAtoms,
     make_atoms,
     place_tails,
     snapshot_likelihood,
@@ -165,15 +166,10 @@ def deconvolve(
     )
     fit = fit_effects(tilted, shared.kind)
     tilts = _tilt_all(tilted, shared, fit.effects, has_items)
-    within_group = pool.weights / groups.weights[groups.member]
     placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
-    # Cells times atoms may be the largest array of a fit: it is made once, and changed in place.
-    weights = np.take(_match_pool(tilts, groups, n_items), groups.member[placed.atom], axis=1)
-    weights *= within_group[placed.atom]
-    weights *= placed.share
     return Deconvolution(
         placed.points,
-        weights,
+        _weigh_atoms(_match_pool(tilts, groups, n_items), groups, pool.weights, placed),
         pool.weights[placed.atom] * placed.share,
         dict(zip([*shared.names, "cell"], fit.scales.tolist(), strict=True)),
         pool.gap,
@@ -189,6 +185,18 @@ def _tilt_all(tilted: TiltedCells, shared: SharedEffects, effects: Array, has_it
     theta[has_items] += effects[n_shared:]
     weights = tilted.tilt(theta)
     weights[has_items] = _follow_labels(tilted, weights[has_items])
+    return weights
+
+
+def _weigh_atoms(tilts: Array, groups: _AtomGroups, pool: Array, placed: PlacedAtoms) -> Array:
+    """Return the weights of the placed atoms in every cell, (n_cells, n_atoms).
+
+    Cells times atoms may be the largest array of a fit: it is made once, and changed in place.
+    """
+    within_group = pool / groups.weights[groups.member]
+    weights = np.take(tilts, groups.member[placed.atom], axis=1)
+    weights *= within_group[placed.atom]
+    weights *= placed.share
     return weights
 
 
