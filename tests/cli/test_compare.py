@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import hocal
-from command_line import CLASSES, N_ITEMS, Run, Study
+from command_line import CLASSES, N_ITEMS, Outcome, Run, Study
 
 LABELS = ["--item", "item", "--label", "label"]
 
@@ -65,18 +65,18 @@ def test_lists_of_probabilities_are_compared(run: Run, study: Study) -> None:
     assert found["difference"]["estimate"] == 0
 
 
+def compare_with(second: Path, run: Run, study: Study) -> Outcome:
+    """Compare the predictions of the study with others, in files of the same kind."""
+    predictions, labels = (study / f"{name}{second.suffix}" for name in ("predictions", "labels"))
+    return run("compare", predictions, str(second), labels, *LABELS)
+
+
 def test_other_classes_are_refused(run: Run, study: Study, tmp_path: Path) -> None:
     p = study.probabilities
     table = pa.table({"item": np.arange(N_ITEMS), "ant": p[:, 0], "bee": p[:, 1], "dog": p[:, 2]})
     csv.write_csv(table, tmp_path / "other.csv")
 
-    outcome = run(
-        "compare",
-        study / "predictions.csv",
-        str(tmp_path / "other.csv"),
-        study / "labels.csv",
-        *LABELS,
-    )
+    outcome = compare_with(tmp_path / "other.csv", run, study)
 
     assert outcome.code == 2
     assert outcome.err.startswith("hocal: SECOND must have the classes of FIRST, got ant, bee, dog")
@@ -112,13 +112,7 @@ def test_a_zero_is_refused_by_the_name_of_its_item(run: Run, study: Study, tmp_p
     table = pa.table({"item": np.arange(N_ITEMS)} | dict(zip(CLASSES, p.T, strict=True)))
     parquet.write_table(table, tmp_path / "sure.parquet")
 
-    outcome = run(
-        "compare",
-        study / "predictions.parquet",
-        str(tmp_path / "sure.parquet"),
-        study / "labels.parquet",
-        *LABELS,
-    )
+    outcome = compare_with(tmp_path / "sure.parquet", run, study)
 
     assert outcome.code == 2
     assert outcome.err.startswith("hocal: SECOND must be above 0")

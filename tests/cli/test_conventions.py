@@ -143,28 +143,29 @@ def test_a_missing_spark_names_the_pip_command(
     assert 'pip install "hocal[spark]"' in outcome.err
 
 
+def plan_where_loading_ends_in(
+    error: Exception, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("hocal.load", fail)
+    main(["plan", "--k", "2", "--budget", "9", "--model", study / "model.hocal"])
+
+
 def test_a_mistake_in_the_code_is_not_called_bad_input(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise KeyError("a mistake")
-
-    monkeypatch.setattr("hocal.load", fail)
     with pytest.raises(KeyError, match="a mistake"):
-        main(["plan", "--k", "2", "--budget", "9", "--model", study / "model.hocal"])
+        plan_where_loading_ends_in(KeyError("a mistake"), study, monkeypatch)
 
 
 def test_ctrl_c_inside_a_query_ends_with_code_130(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB reports an interrupt as a RuntimeError."""
-
-    def stop(*_: object) -> None:
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr("hocal.load", stop)
     with pytest.raises(SystemExit, match="130"):
-        main(["plan", "--k", "2", "--budget", "9", "--model", study / "model.hocal"])
+        plan_where_loading_ends_in(RuntimeError("Query interrupted"), study, monkeypatch)
 
 
 def wait_for_partial(folder: Path) -> Path:

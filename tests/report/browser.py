@@ -133,19 +133,12 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Press the mouse button in the middle of an element."""
-        place = f"document.querySelector({json.dumps(selector)})"
-        x, y = self.run(
-            f"(() => {{ const e = {place};"
-            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
-            "const b = e.getBoundingClientRect();"
-            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-        )
-        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        x, y = self.hover(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def hover(self, selector: str) -> None:
-        """Move the mouse to the middle of an element."""
+    def hover(self, selector: str) -> tuple[float, float]:
+        """Move the mouse to the middle of an element, and return where that is."""
         place = f"document.querySelector({json.dumps(selector)})"
         x, y = self.run(
             f"(() => {{ const e = {place};"
@@ -154,6 +147,7 @@ class Browser:
             "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        return x, y
 
     def screen(self, width: int, height: int = 900, *, dark: bool = False, media: str = "") -> None:
         """Choose the size of the window, the colours that the reader likes, and screen or print."""

@@ -34,17 +34,11 @@ def check(
         bool,
         typer.Option("--in-order", help="Rows are in the order of the judgements.", metavar=""),
     ] = False,
-    gold: Annotated[
-        str | None, typer.Option(help="Column with the right label of gold questions.")
-    ] = None,
+    gold: options.Gold = None,
     classes: options.Classes = None,
-    ordinal: Annotated[
-        bool, typer.Option("--ordinal", help="The order of --classes is a scale.", metavar="")
-    ] = False,
+    ordinal: options.Ordinal = False,
     missing: options.Missing = "error",
-    annotators: Annotated[
-        Path | None, typer.Option(help="File to write, one row per annotator.")
-    ] = None,
+    annotators: options.AnnotatorsFile = None,
     force: options.Force = False,
     alpha: Annotated[float, typer.Option(help="Error rate of each warning.")] = 0.05,
     n_resamples: Annotated[int, typer.Option(help="Random permutations of the tests.")] = 199,

@@ -218,14 +218,16 @@ def find_items(
     """Return the row of each labelled item among the predictions, None where that is allowed."""
     absent = [name for name in labelled if name not in row_of]
     if absent and (unpredicted == "error" or len(absent) == len(labelled)):
-        raise FileError(
-            "PROBABILITIES",
-            "must have a row for each labelled item",
-            value=f"none for {len(absent)} of {len(labelled)}, such as {absent[0]!r}",
-            remedy="Add them, or leave such items out with {0}.",
-            settings=[Setting("unpredicted", "drop")],
-        )
+        rule = "must have a row for each labelled item"
+        found = f"none for {len(absent)} of {len(labelled)}, such as {absent[0]!r}"
+        raise _lack("PROBABILITIES", rule, found, "unpredicted")
     return [row_of.get(name) for name in labelled]
+
+
+def _lack(file: str, rule: str, found: str, option: str) -> FileError:
+    """Return the error for items that one of two files does not have."""
+    remedy = "Add them, or leave such items out with {0}."
+    return FileError(file, rule, value=found, remedy=remedy, settings=[Setting(option, "drop")])
 
 
 def _class_columns(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:
@@ -260,10 +262,5 @@ def _check_labelled(n_predicted: int, n_labelled: int) -> None:
     """Refuse predicted items without a label."""
     n_bare = n_predicted - n_labelled
     if n_bare:
-        raise FileError(
-            "LABELS",
-            "must have a label for each item of PROBABILITIES",
-            value=f"none for {n_bare} of {n_predicted}",
-            remedy="Add them, or leave such items out with {0}.",
-            settings=[Setting("unlabelled", "drop")],
-        )
+        rule = "must have a label for each item of PROBABILITIES"
+        raise _lack("LABELS", rule, f"none for {n_bare} of {n_predicted}", "unlabelled")

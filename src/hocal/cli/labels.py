@@ -39,21 +39,15 @@ def labels(
         typer.Option("--output", "-o", help="File to write; it ends with .html, .md or .json."),
     ] = None,
     item: options.ItemOfLabels = None,
-    gold: Annotated[
-        str | None, typer.Option(help="Column with the right label of gold questions.")
-    ] = None,
+    gold: options.Gold = None,
     classes: options.Classes = None,
-    ordinal: Annotated[
-        bool, typer.Option("--ordinal", help="The order of --classes is a scale.", metavar="")
-    ] = False,
+    ordinal: options.Ordinal = False,
     missing: options.Missing = "error",
     duplicates: options.Duplicates = "error",
     items: Annotated[
         Path | None, typer.Option(help="File to write, one row per item, disputed ones first.")
     ] = None,
-    annotators: Annotated[
-        Path | None, typer.Option(help="File to write, one row per annotator.")
-    ] = None,
+    annotators: options.AnnotatorsFile = None,
     n_listed: Annotated[int, typer.Option(help="Items in the report; --items has all.")] = 1_000,
     forecast: Annotated[
         bool,
@@ -67,12 +61,8 @@ def labels(
     ] = 0.95,
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON.", metavar="")
-    ] = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a short report as Markdown.", metavar="")
-    ] = False,
+    as_json: options.SummaryAsJson = False,
+    as_markdown: options.SummaryAsMarkdown = False,
 ) -> None:
     """Say how much people agree, about what, who stands out and which items are ambiguous.
 

@@ -13,13 +13,7 @@ from hocal.cli.engines import open_engine
 from hocal.cli.items import MatchedItems, find_rows, label_options
 from hocal.cli.messages import FileError, working
 from hocal.cli.models import Model, load_model
-from hocal.cli.option_groups import (
-    LabelColumns,
-    PredictionColumns,
-    Rules,
-    grouped,
-    refuse_idle,
-)
+from hocal.cli.option_groups import LabelColumns, PredictionColumns, Rules, grouped, refuse_idle
 from hocal.cli.outputs import output_file, print_json, print_rows, print_table
 from hocal.cli.predictions import Probabilities
 

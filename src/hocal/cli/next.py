@@ -16,13 +16,7 @@ from hocal.cli.files import table_kind
 from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, label_options
 from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
-from hocal.cli.option_groups import (
-    LabelColumns,
-    PredictionColumns,
-    Rules,
-    grouped,
-    refuse_idle,
-)
+from hocal.cli.option_groups import LabelColumns, PredictionColumns, Rules, grouped, refuse_idle
 from hocal.cli.options import split_list
 from hocal.cli.outputs import open_writer, output_file, print_json, print_table
 from hocal.cli.predictions import GivenRows, Probabilities

@@ -14,13 +14,13 @@ from hocal._base.errors import InputError
 from hocal.cli import options
 
 __all__ = [
-    "WITHOUT_LABELS",
     "LabelColumns",
     "PredictionColumns",
     "Rules",
     "grouped",
     "idle_of_labels",
     "refuse_idle",
+    "refuse_without_labels",
     "was_typed",
 ]
 
@@ -152,7 +152,13 @@ def idle_of_labels(columns: LabelColumns, *, export: bool) -> Reasons:
     }
 
 
-WITHOUT_LABELS: Reasons = dict.fromkeys(
+_WITHOUT_LABELS: Reasons = dict.fromkeys(
     [f"--{name.replace('_', '-')}" for name in (*LabelColumns._fields, *Rules._fields)],
     "without --labels, which it is about",
 )
+
+
+def refuse_without_labels(labels: Any, *others: str) -> None:
+    """Refuse options about LABELS, and others that need them, where there are none."""
+    if labels is None:
+        refuse_idle({**_WITHOUT_LABELS, **dict.fromkeys(others, "without --labels")})

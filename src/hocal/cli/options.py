@@ -68,6 +68,13 @@ ModelFile: TypeAlias = Annotated[
 Output: TypeAlias = Annotated[Path, _text("File to write.", "--output", "-o")]
 Force: TypeAlias = Annotated[bool, _flag("Replace the output if it exists.", "--force")]
 AsJson: TypeAlias = Annotated[bool, _flag("Print JSON for machines instead of a table.", "--json")]
+SummaryAsJson: TypeAlias = Annotated[bool, _flag("Print the summary as JSON.", "--json")]
+SummaryAsMarkdown: TypeAlias = Annotated[
+    bool, _flag("Print a short report as Markdown.", "--markdown")
+]
+AnnotatorsFile: TypeAlias = Annotated[
+    Path | None, _text("File to write, one row per annotator.", "--annotators")
+]
 
 Item: TypeAlias = Annotated[str, _text("Column that tells the items apart.", "--item")]
 ItemOfLabels: TypeAlias = Annotated[
@@ -167,32 +174,31 @@ Ensemble: TypeAlias = Annotated[
     ),
 ]
 
-_OF_MODEL = "By default as in the fit."
+
+def _of_model(help_: str, name: str, metavar: str | None = None) -> Any:
+    return typer.Option(name, help=f"{help_} By default as in the fit.", metavar=metavar)
+
+
 ItemOfModel: TypeAlias = Annotated[
-    str | None, _text(f"Column that tells the items apart. {_OF_MODEL}", "--item")
+    str | None, _of_model("Column that tells the items apart.", "--item")
 ]
-ColumnsOfModel: TypeAlias = Annotated[
-    str | None,
-    _text(
-        f"Columns with the probability of each class, or one column of lists. {_OF_MODEL}",
-        "--probability-columns",
-        metavar=_LIST,
-    ),
-]
-CellOfModel: TypeAlias = Annotated[
-    str | None, _text(f"Column with cell numbers. {_OF_MODEL}", "--cell")
-]
+CellOfModel: TypeAlias = Annotated[str | None, _of_model("Column with cell numbers.", "--cell")]
 ByOfModel: TypeAlias = Annotated[
-    str | None, _text(f"Column with the group of each item. {_OF_MODEL}", "--by")
+    str | None, _of_model("Column with the group of each item.", "--by")
 ]
+_COLUMNS = "Columns with the probability of each class, or one column of lists."
+ColumnsOfModel: TypeAlias = Annotated[
+    str | None, _of_model(_COLUMNS, "--probability-columns", _LIST)
+]
+_FEATURES = "Columns of features, or their file, as --features of `hocal fit`."
 FeaturesOfModel: TypeAlias = Annotated[
-    str | None,
-    _text(
-        f"Columns of features, {_OF_MODEL.lower()} Or their file, as --features of `hocal fit`.",
-        "--features",
-        metavar="A,B,...|FILE",
-    ),
+    str | None, _of_model(_FEATURES, "--features", "A,B,...|FILE")
 ]
+
+Gold: TypeAlias = Annotated[
+    str | None, _text("Column with the right label of gold questions.", "--gold")
+]
+Ordinal: TypeAlias = Annotated[bool, _flag("The order of --classes is a scale.", "--ordinal")]
 
 Missing: TypeAlias = Annotated[str, _text("Rows with a gap: error or drop.", "--missing")]
 Unknown: TypeAlias = Annotated[str, _text("Unrecognised labels: error or drop.", "--unknown")]

@@ -18,12 +18,11 @@ from hocal.cli.items import label_options
 from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.option_groups import (
-    WITHOUT_LABELS,
     LabelColumns,
     PredictionColumns,
     Rules,
     grouped,
-    refuse_idle,
+    refuse_without_labels,
 )
 from hocal.cli.outputs import open_writer, output_file, print_json
 from hocal.cli.own_labels import OwnLabels, check_objective, describe_own
@@ -85,7 +84,7 @@ def predict(
     Example: hocal predict model.hocal softmax.parquet -o uncertainty.parquet
     """
     table_kind(output.name)  # refuse other endings before the work begins
-    refuse_idle({**WITHOUT_LABELS, "--objective": "without --labels"} if labels is None else {})
+    refuse_without_labels(labels, "--objective")
     check_objective(objective)
     with (
         output_file(output, force=force) as temporary,

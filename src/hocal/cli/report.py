@@ -17,12 +17,12 @@ from hocal.cli.items import LabelOptions, count_items, find_items, find_rows, la
 from hocal.cli.messages import working
 from hocal.cli.models import Model, load_model
 from hocal.cli.option_groups import (
-    WITHOUT_LABELS,
     LabelColumns,
     PredictionColumns,
     Rules,
     grouped,
     refuse_idle,
+    refuse_without_labels,
 )
 from hocal.cli.outputs import check_report_output, report_file, say_report
 from hocal.cli.predictions import GivenRows, Probabilities, extra_column
@@ -89,12 +89,8 @@ def report(
     random_state: options.RandomState = 0,
     memory_limit: options.MemoryLimit = "2GB",
     force: options.Force = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON.", metavar="")
-    ] = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a short report as Markdown.", metavar="")
-    ] = False,
+    as_json: options.SummaryAsJson = False,
+    as_markdown: options.SummaryAsMarkdown = False,
 ) -> None:
     """Write a page: what the uncertainty is made of, whether to trust it, and where to act.
 
@@ -139,7 +135,7 @@ def _check_output(
 ) -> None:
     """Refuse options that would do nothing, or would hide each other."""
     check_report_output(output, as_json=as_json, as_markdown=as_markdown)
-    refuse_idle(WITHOUT_LABELS if labels is None else {})
+    refuse_without_labels(labels)
     refuse_idle(
         {
             "--k": "without --labels, which are compared with" if labels is None else None,
