@@ -36,11 +36,9 @@ from hocal.uncertainty.snapshots import draw_snapshots
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-SHORT_BY = (
-    1e-6,
-    1e-8,
-)  # nats an item from the optimum at which expectation maximisation is stopped
-TOLERANCE = 1e-6  # nats an item by which the convex solver's optimum may differ
+# nats per item from the optimum at which expectation maximisation is stopped
+SHORT_BY = (1e-6, 1e-8)
+TOLERANCE = 1e-6  # nats per item by which the convex solver's optimum may differ
 # steps of expectation maximisation between two looks at the likelihood, which are not timed
 BATCH = 10
 RAGGED = 0  # stands for one to ten labels per item
@@ -55,7 +53,7 @@ class Problem(NamedTuple):
     prior: float
 
     def objective(self, weights: Array) -> float:
-        """Return the penalised log-likelihood in nats an item."""
+        """Return the penalised log-likelihood in nats per item."""
         value = (
             self.frequency @ np.log(self.likelihood @ weights) + self.prior * np.log(weights).mean()
         )
@@ -169,7 +167,7 @@ def against_convex_solver(case: dict[str, Any], problem: Problem, repeats: int) 
     seconds, weights = best_times(calls, repeats)
     ahead = problem.objective(weights["hocal"]) - problem.objective(weights["cvxpy"])
     if abs(ahead) > TOLERANCE:
-        raise SystemExit(f"the optima differ by {ahead} nats an item: {case}")
+        raise SystemExit(f"the optima differ by {ahead} nats per item: {case}")
     shape = dict(zip(("n_snapshots", "n_atoms"), problem.likelihood.shape, strict=True))
     ratio = round(seconds["cvxpy"] / seconds["hocal"], 1)
     return {

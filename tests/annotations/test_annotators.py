@@ -89,7 +89,7 @@ def test_excess_of_few_judgements_is_pulled_further() -> None:
     assert np.abs(found.shrunk).max() <= np.abs(found.excess).max()
 
 
-def test_with_two_labels_an_item_disagreement_is_compared_with_that_of_all_pairs() -> None:
+def test_with_two_labels_per_item_disagreement_is_compared_with_that_of_all_pairs() -> None:
     """Annotator 0 differs from 1 on both items, 1 and 2 agree: two of three pairs differ."""
     found = effects(matrix(["ab.", "ba.", ".bb"]))
     excess = dict(zip(found.annotator, found.excess, strict=True))

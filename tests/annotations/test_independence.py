@@ -513,14 +513,14 @@ def test_equally_frequent_classes_leave_dissent_untested() -> None:
     assert not math.isnan(result.class_use.p_value)
 
 
-def test_two_labels_an_item_do_not_tell_the_design_effect() -> None:
+def test_two_labels_per_item_do_not_tell_the_design_effect() -> None:
     result = check(frame(matrix(["ab", "aa", "ba", "bb"])))
 
     assert (result.sharing.n_items, result.panel_size) == (0, 2)
     assert "pass panel_size=2" in result.findings[-1].action
 
 
-def test_three_different_labels_an_item_give_nobody_an_influence_on_disagreement() -> None:
+def test_three_different_labels_per_item_give_nobody_an_influence_on_disagreement() -> None:
     sharing = check(frame(matrix(["abc", "aaa", "bca", "bbb"]))).sharing
 
     assert math.isnan(sharing.p_value)

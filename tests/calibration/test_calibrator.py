@@ -480,7 +480,7 @@ def test_errors_on_cifar10h_are_those_of_the_stored_experiment(
     assert np.mean(errors[1::2]) < ours * 1.1
 
 
-def test_one_label_an_item_is_warned_of() -> None:
+def test_one_label_per_item_is_warned_of() -> None:
     with pytest.warns(UserWarning, match=r"No item has two labels.*Collect a second label"):
         hocal.SnapshotCalibrator(method="empirical").fit([[0.5, 0.5]] * 4, [[1, 0], [0, 1]] * 2)
 

@@ -209,7 +209,7 @@ def test_counts_train_like_repeated_labels() -> None:
     np.testing.assert_allclose(fitted.estimator_.coef_, repeated.coef_, atol=1e-5)
 
 
-def test_one_label_an_item_is_a_row_of_counts_with_a_single_one() -> None:
+def test_one_label_per_item_is_a_row_of_counts_with_a_single_one() -> None:
     single, counted = classifier().fit(X, Y), classifier().fit(X, np.eye(3, dtype=int)[Y])
 
     assert np.array_equal(single.predict_proba(X), counted.predict_proba(X))
@@ -323,7 +323,7 @@ def test_classes_reorder_a_frozen_estimators_columns() -> None:
     np.testing.assert_allclose(turned.predict_proba(X)[:, ::-1], plain.predict_proba(X))
 
 
-def test_one_label_an_item_may_lack_classes_of_a_frozen_estimator() -> None:
+def test_one_label_per_item_may_lack_classes_of_a_frozen_estimator() -> None:
     fitted = classifier(frozen()).fit(X[Y == 1], Y[Y == 1])
 
     assert fitted.predict_proba(X).tolist() == [[0, 1, 0]] * len(X)

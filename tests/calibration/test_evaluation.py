@@ -241,7 +241,7 @@ def test_aleatoric_error_averages_over_items_or_cells() -> None:
     ]
 
 
-def test_one_label_an_item_leaves_the_whole_entropy_as_error_in_every_partition() -> None:
+def test_one_label_per_item_leaves_the_whole_entropy_as_error_in_every_partition() -> None:
     """Erratum E2: 1-snapshots have no entropy, so the item-averaged error is the mean entropy."""
     _, truth = world(200, 3, seed=2)
     cells = np.arange(200) % 7

@@ -115,7 +115,7 @@ def test_people_say_five_in_55_percent_of_the_summaries_and_models_seldom() -> N
 
 @needs_data
 @pytest.mark.parametrize("name", LEWIDI_CLASSES)
-def test_every_split_of_lewidi_has_at_least_two_labels_an_item(name: str) -> None:
+def test_every_split_of_lewidi_has_at_least_two_labels_per_item(name: str) -> None:
     splits = [datasets.load_lewidi(name, split) for split in SPLITS[EDITION[name]]]
 
     assert min(split.counts.sum(axis=1).min() for split in splits) >= 2

@@ -71,7 +71,7 @@ def test_a_result_prints_its_size(name: str, text: str) -> None:
 
 
 @needs_data
-def test_cifar10h_has_47_to_63_labels_an_image_and_the_known_entropy() -> None:
+def test_cifar10h_has_47_to_63_labels_per_image_and_the_known_entropy() -> None:
     images = datasets.load_cifar10h()
     totals = images.counts.sum(axis=1)
 
@@ -155,7 +155,7 @@ def test_ferplus_splits_have_the_known_sizes(split: str, n_items: int) -> None:
 
 
 @needs_data
-def test_ferplus_has_ten_votes_an_image_but_for_one_and_the_known_entropy() -> None:
+def test_ferplus_has_ten_votes_per_image_but_for_one_and_the_known_entropy() -> None:
     """The 173 rows without an image are unanimous: with them the mean falls from .628 to .625."""
     splits = [datasets.load_ferplus(split) for split in ("train", "valid", "test")]
     counts = np.concatenate([split.counts for split in splits])
@@ -206,7 +206,7 @@ def test_ferplus_images_of_other_rows_are_refused(tmp_path: Path) -> None:
 
 
 @needs_data
-def test_chaosnli_has_100_labels_a_pair_and_the_known_entropy() -> None:
+def test_chaosnli_has_100_labels_per_pair_and_the_known_entropy() -> None:
     pairs = datasets.load_chaosnli()
 
     assert set(pairs.counts.sum(axis=1)) == {100}

@@ -136,7 +136,7 @@ def test_brier_interval_of_many_items_has_no_width() -> None:
     assert interval_width(10**9, k=2, mixture=TERNARY, entropy="brier") < 1e-3
 
 
-def test_one_label_an_item_proves_nothing_in_the_worst_case() -> None:
+def test_one_label_per_item_proves_nothing_in_the_worst_case() -> None:
     assert interval_width(1000, k=1, n_classes=3) == pytest.approx(np.log(3))
 
 
@@ -218,14 +218,14 @@ def test_interval_width_refuses_no_items() -> None:
         interval_width(0, k=2, n_classes=2)
 
 
-def test_one_label_an_item_makes_the_empirical_error_the_mean_entropy() -> None:
+def test_one_label_per_item_makes_the_empirical_error_the_mean_entropy() -> None:
     """Every 1-snapshot has entropy 0 (errata E2)."""
     row = plan_budget(WORLD, 500, k=1, method="empirical", n_simulations=2, random_state=0).best
 
     assert row.error == pytest.approx(hocal.decompose(WORLD).aleatoric.mean())
 
 
-def test_empirical_error_falls_with_labels_an_item() -> None:
+def test_empirical_error_falls_with_labels_per_item() -> None:
     plan = plan_budget(
         WORLD, 4000, k=(1, 2, 3, 5, 10), method="empirical", n_simulations=5, random_state=0
     )
@@ -233,7 +233,7 @@ def test_empirical_error_falls_with_labels_an_item() -> None:
     assert (np.diff(plan.as_dict()["error"]) < 0).all()
 
 
-def test_deconvolution_needs_fewer_labels_an_item_than_the_empirical_method() -> None:
+def test_deconvolution_needs_fewer_labels_per_item_than_the_empirical_method() -> None:
     options: dict[str, Any] = {"k": (2, 5, 20), "n_simulations": 8, "random_state": 0}
     best = {
         name: plan_budget(WORLD, 2000, method=name, **options).best

@@ -278,7 +278,7 @@ def test_items_with_one_label_count_for_the_mean_alone() -> None:
     assert mean.observed[0] == pytest.approx((counts[:, 0] / counts.sum(axis=1)).mean())
 
 
-def test_one_label_an_item_cannot_show_disagreement(scene: Any) -> None:
+def test_one_label_per_item_cannot_show_disagreement(scene: Any) -> None:
     with pytest.raises(
         ValueError, match="`counts` must have two labels for some items, got one for each"
     ):

@@ -102,7 +102,7 @@ def test_single_labels_show_no_aleatoric_uncertainty(counts: IntArray) -> None:
     assert (decompose(Mixtures.from_snapshots(single)).aleatoric == 0).all()
 
 
-def test_two_labels_a_scan_tell_the_worlds_apart() -> None:
+def test_two_labels_per_scan_tell_the_worlds_apart() -> None:
     """The X-ray example: the same 50% prediction, all ambiguous, or half yes and half no."""
     worlds = Mixtures([[0.5, 0.5], [1, 0], [0, 1]], [1, 0.5, 0.5], offsets=[0, 1, 3], index=[0, 1])
     parts = decompose(worlds.project(2), "brier")

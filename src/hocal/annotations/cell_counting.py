@@ -16,7 +16,7 @@ from hocal._base.validation import check_choice
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
 from hocal.annotations.predictions import (
     Predictions,
-    check_one_row_an_item,
+    check_one_row_per_item,
     read_predictions,
     sum_in_falling_order,
     with_rank,
@@ -334,7 +334,7 @@ def _check_match(
     n_labels = int(items["n_labels"].sum())
     # An item with two predictions is joined twice, and so are its labels.
     if n_labels > judgements.n_rows or n_matched < predictions.n_items:
-        check_one_row_an_item(predictions, item)
+        check_one_row_per_item(predictions, item)
     if n_matched < int(items["n_items"].sum()) and unpredicted == "error":
         _refuse_items(
             judgements.frame, predictions.frame, ("probabilities", "must have a row"), "unpredicted"

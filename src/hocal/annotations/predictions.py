@@ -25,7 +25,7 @@ from hocal.cells.protocol import Partition
 
 __all__ = [
     "Predictions",
-    "check_one_row_an_item",
+    "check_one_row_per_item",
     "read_predictions",
     "sum_in_falling_order",
     "with_rank",
@@ -106,7 +106,7 @@ def with_rank(frame: Frame, columns: Sequence[str]) -> Frame:
     return with_own.select(*rest, total(ahead).alias("rank"))
 
 
-def check_one_row_an_item(predictions: Predictions, item: str) -> None:
+def check_one_row_per_item(predictions: Predictions, item: str) -> None:
     """Refuse items that have several predictions."""
     repeated = (
         predictions.frame.group_by("item")

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from hocal._base.interval import Interval
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_cells, check_choice, check_fraction
 from hocal.decisions.irreducible import (
@@ -117,8 +118,8 @@ class Headroom:
             sentences.append(f"Between {least} and {most} is left to gain.")
         else:
             sentences.append(f"At most {most} is left to gain, perhaps nothing.")
-        agree = f"A new person agrees with it about {self.accuracy.estimate:.1%} of items"
-        best = f"with no model about more than {self.best_accuracy.upper:.1%}"
+        agree = f"A new person agrees with it about {percent(self.accuracy.estimate, 1)} of items"
+        best = f"with no model about more than {percent(self.best_accuracy.upper, 1)}"
         known = not math.isnan(self.best_accuracy.estimate)
         sentences.append(f"{agree}, {best}." if known else f"{agree}.")
         return " ".join(sentences)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocal._base.shares import percent
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
     check_array,
@@ -210,7 +211,7 @@ class CoverageDisplay(Display):
         """
         ax = self._start(ax, width=5.6, height=5.6)
         colour = ink(ax)
-        words = f"{self.confidence:.0%} of chance, if the prediction is right"
+        words = f"{percent(self.confidence)} of chance, if the prediction is right"
         order = np.argsort(self.levels)
         ax.fill_between(
             self.levels[order], *self.band[:, order], color=colour, alpha=0.2, lw=0, label=words

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from hocal._base.errors import InputError
+from hocal._base.shares import percent
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_choice,
@@ -231,7 +232,7 @@ class LabelCurveDisplay(Display):
             ax.axhline(self.floor, color=ink(ax), lw=1, ls=":", label=words)
         self._label_axes(ax, against, factor)
         shaded = any(curve.errors.shape[1] > 1 for curve in self.curves.values())
-        note = f"shade: {self.share:.0%} of the splits" if shaded else None
+        note = f"shade: {percent(self.share)} of the splits" if shaded else None
         self._finish(ax, title, note)
         return self
 

@@ -136,7 +136,7 @@ def _with_likely_classes(mixtures: Mixtures) -> Mixtures:
 
 
 def _unanimous(counts: Counts) -> Index:
-    """Return how many labels an item has where all are the same, else 0."""
+    """Return the number of labels of each item whose labels are all the same, else 0."""
     most = counts.max(axis=1)
     largest = np.reshape(most if isinstance(most, np.ndarray) else most.toarray(), -1)
     totals = label_totals(counts)

@@ -27,8 +27,8 @@ from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 
 __all__ = ["Blocks", "largest_ratio", "nominal_blocks", "ordinal_blocks", "ratio_limits"]
 
-# Of two labels of one item against two of different ones: with m labels an item's disagreement is
-# m / (m - 1) <= 2 times that of its shares, which is concave in them.
+# Of two labels of one item against two of different ones: the disagreement of an item with m
+# labels is m / (m - 1) <= 2 times that of its shares, which is concave in them.
 largest_ratio = 2.0
 _SMALLEST = 2  # items of a block: one pair
 _SMALLEST_ORDINAL = 4  # one for each rank, and a pair

@@ -10,6 +10,7 @@ import numpy as np
 from hocal._base.frames import to_frame
 from hocal._base.interval import Interval
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 from hocal._base.typing import Array
 from hocal._base.validation import label_totals
 from hocal.annotations.independence import coefficients
@@ -92,7 +93,7 @@ class Agreement:
         """Return a text for people: three measures with their limits."""
         items = counted(self.n_items, "item")
         heads = f"agreement of {items}, {counted(self.n_labels, 'label')}"
-        limits = f"{self.confidence:.0%} limits"
+        limits = f"{percent(self.confidence)} limits"
         kind = "ordinal" if self.ordinal else "nominal"
         rows = (
             ("pairs of labels that agree", self.pairs),

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from hocal._base.plurals import counted
+from hocal._base.shares import percent
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.annotations.independence.design_effect import DesignEffect
 from hocal.annotations.independence.drift import Drift
@@ -124,9 +125,9 @@ def about_first_labels(first: FirstLabels | None, ordered: bool, alpha: float) -
     if first is None:
         return Finding(topic, "ok", "All items that were judged twice have as many labels.")
     numbers = (
-        f"the first two labels differ on {first.many:.1%} of {counted(first.n_many, 'item')} with "
-        f"{first.threshold} labels or more, and on {first.few:.1%} of "
-        f"{counted(first.n_few, 'other')}"
+        f"the first two labels differ on {percent(first.many, 1)} of "
+        f"{counted(first.n_many, 'item')} with {first.threshold} labels or more, and on "
+        f"{percent(first.few, 1)} of {counted(first.n_few, 'other')}"
     )
     if first.p_value > alpha:
         told = f"No sign that it depends on an item's labels how many it got ({{}}): {numbers}."
@@ -134,7 +135,7 @@ def about_first_labels(first: FirstLabels | None, ordered: bool, alpha: float) -
     return Finding(
         topic,
         "warning",
-        f"How many labels an item got depends on its labels ({p_text(first.p_value)}): {numbers}. "
+        f"The number of labels of an item depends on them ({p_text(first.p_value)}): {numbers}. "
         "Asking on until people agree makes disagreement look other than it is, and nothing "
         "computed from all labels holds.",
         "Fix the number of labels beforehand. Of the labels at hand, use as many first ones of "
@@ -151,21 +152,18 @@ def about_dissenters(remainder: Remainder) -> Finding:
     )
     if math.isnan(remainder.remaining):
         return Finding(topic, "note", f"Too few labels to leave anybody out. {unknown}")
+    differ = f"{percent(remainder.disagreement, 1)} of pairs of labels differ"
     if not remainder.annotators:
-        return Finding(
-            topic,
-            "ok",
-            f"{remainder.disagreement:.1%} of pairs of labels differ, and no annotator was found "
-            f"to dissent more than expected. {unknown}",
-        )
-    gone = remainder.gone
+        nobody = "no annotator was found to dissent more than expected"
+        return Finding(topic, "ok", f"{differ}, and {nobody}. {unknown}")
+    estimate, *ends = (percent(share, 1) for share in remainder.gone)
     return Finding(
         topic,
         "note",
-        f"{remainder.disagreement:.1%} of pairs of labels differ, {remainder.remaining:.1%} "
-        f"without the {len(remainder.annotators)} who dissent more than expected and gave "
-        f"{remainder.judgements:.1%} of the judgements: {gone.estimate:.1%} of the disagreement "
-        f"({gone.lower:.1%} to {gone.upper:.1%}) would be gone. {unknown}",
+        f"{differ}, {percent(remainder.remaining, 1)} without the {len(remainder.annotators)} who "
+        f"dissent more than expected and gave {percent(remainder.judgements, 1)} of the "
+        f"judgements: {estimate} of the disagreement ({' to '.join(ends)}) would be gone. "
+        f"{unknown}",
         "Look at their judgements before leaving anybody out: whoever honestly disagrees is part "
         "of the aleatoric uncertainty.",
     )
@@ -225,9 +223,9 @@ def about_single_annotators(
     if not n_tested:
         return Finding("single annotators", "note", "No annotator could be compared with others.")
     tested = counted(n_tested, "annotator")
-    rule = f"under a rule that names anybody by mere chance in {alpha:.0%} of studies at most"
+    rule = f"under a rule that names anybody by mere chance in {100 * alpha:g}% of studies at most"
     milder = (
-        f"A milder rule, which may be wrong about {alpha:.0%} of those it names, names "
+        f"A milder rule, which may be wrong about {100 * alpha:g}% of those it names, names "
         f"{n_to_look_at:,}."
     )
     if not n_flagged:
@@ -254,15 +252,16 @@ def about_gold(effects: AnnotatorEffects) -> list[Finding]:
         return []
     right = float(np.average(effects.gold[asked], weights=effects.n_gold[asked]))
     worst = asked[np.argmin(effects.gold_upper[asked])]
-    limits = f"{effects.gold_lower[worst]:.0%} to {effects.gold_upper[worst]:.0%}"
+    limits = f"{percent(effects.gold_lower[worst])} to {percent(effects.gold_upper[worst])}"
+    answers = counted(effects.n_gold.sum(), "answer")
     return [
         Finding(
             "gold questions",
             "note",
-            f"{right:.1%} of {counted(effects.n_gold.sum(), 'answer')} to gold questions are "
-            f"right, of {counted(len(asked), 'annotator')}. "
+            f"{percent(right, 1)} of {answers} to gold questions are right, of "
+            f"{counted(len(asked), 'annotator')}. "
             f"Surely worst is {effects.annotator[worst]}: "
-            f"{effects.gold[worst]:.0%} of {effects.n_gold[worst]} ({limits}).",
+            f"{percent(effects.gold[worst])} of {effects.n_gold[worst]} ({limits}).",
         )
     ]
 
@@ -275,9 +274,9 @@ def about_order(within: WithinItems, n_ties: int, alpha: float) -> Finding:
         )
     p_value = min(1.0, 2 * min(within.agreement_p_value, within.shift_p_value))
     numbers = (
-        f"{within.agreement:.1%} of labels repeat the item's previous label, "
-        f"{within.expected_agreement:.1%} if order does not matter; the share of a class moves by "
-        f"up to {np.abs(within.shift).max():.1%} from early to late"
+        f"{percent(within.agreement, 1)} of labels repeat the item's previous label, "
+        f"{percent(within.expected_agreement, 1)} if order does not matter; the share of a class "
+        f"moves by up to {percent(np.abs(within.shift).max(), 1)} from early to late"
     )
     if n_ties:
         were = "was" if n_ties == 1 else "were"
