@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 import hocal
-from command_line import CLASSES, Run, Study
+from command_line import CLASSES, Run, Study, study_tables
 from hocal.calibration.first_order.temperature import apply_temperature
 from hocal.calibration.scores import mean_scores
 from hocal.cli import evaluate
@@ -70,6 +73,72 @@ def test_temperature_scaling_is_left_out_where_the_fit_saw_no_items(
 
     assert "the model as it is" in outcome.out
     assert "temperature scaling" not in outcome.out
+
+
+class Fitted(NamedTuple):
+    """A model of the first items of a table, each with a prediction of its own."""
+
+    command: list[str]  #: evaluates all items with it
+    calibrator: hocal.SnapshotCalibrator
+    p: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+
+def fit_first(n_items: int, folder: Path, groups: list[str] | None = None) -> Fitted:
+    generator = np.random.default_rng(3)
+    p = generator.dirichlet(np.ones(3), size=120)
+    counts = generator.multinomial(3, p)
+    tables = study_tables(p, counts)
+    beside = {} if groups is None else {"by": groups[:n_items]}
+    notes = {"item": "item", "classes": json.dumps(CLASSES)}
+    if groups is not None:
+        notes["by"] = "group"
+        tables["predictions"] = tables["predictions"].append_column("group", pa.array(groups))
+    calibrator = hocal.SnapshotCalibrator(hocal.TopLabelPartition(2))
+    calibrator.fit(p[:n_items], counts[:n_items], **beside)
+    hocal.save(calibrator, folder / "model.hocal", notes=notes)
+    for name in ("labels", "predictions"):
+        parquet.write_table(tables[name], folder / f"{name}.parquet")
+    files = [folder / name for name in ("model.hocal", "labels.parquet", "predictions.parquet")]
+    command = ["evaluate", *map(str, files), "--label", "label", *OPTIONS]
+    return Fitted(command, calibrator, p, counts)
+
+
+def test_items_of_the_fit_are_left_out_where_enough_others_are_there(
+    run: Run, tmp_path: Path
+) -> None:
+    fitted = fit_first(60, tmp_path)
+    outcome = run(*fitted.command, "--json")
+
+    found = outcome.json
+    p, counts = fitted.p[60:], fitted.counts[60:]
+    error = fitted.calibrator.calibration_error(p, counts, k=2, n_resamples=5, random_state=0)
+    score = hocal.snapshot_score(fitted.calibrator.predict_mixture(p), counts)
+    assert (found["n_items"], found["n_fitted"], found["training"]) == (60, 60, False)
+    assert found["calibration_error"]["mean"] == error.mean
+    assert found["snapshot_score"]["estimate"] == pytest.approx(score.estimate)
+    said = " ".join(outcome.err.split())
+    assert "The model was fitted on 60 items of 120: they are left out." in said
+
+
+def test_with_few_items_beside_those_of_the_fit_figures_are_called_training(
+    run: Run, tmp_path: Path
+) -> None:
+    command = fit_first(80, tmp_path).command
+    found = run(*command, "--json").json
+    outcome = run(*command)
+
+    assert (found["n_items"], found["n_fitted"], found["training"]) == (120, 80, True)
+    assert "Training figures, no test" in outcome.out
+    said = " ".join(outcome.err.split())
+    assert "The model was fitted on 80 items of 120: these are training figures" in said
+
+
+def test_items_of_a_fit_with_groups_are_known_again(run: Run, tmp_path: Path) -> None:
+    fitted = fit_first(60, tmp_path, groups=["fluency", "relevance"] * 60)
+    found = run(*fitted.command, "--json").json
+
+    assert (found["n_items"], found["n_fitted"], found["training"]) == (60, 60, False)
 
 
 def test_snapshots_are_scored_and_three_labels_have_no_resolution(run: Run, study: Study) -> None:

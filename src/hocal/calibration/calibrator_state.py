@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from hocal._base.errors import InputError
 from hocal._base.notebook import FittedInNotebooks, fitted_table
-from hocal._base.typing import Array, Counts, Index
+from hocal._base.typing import Array, Counts, Index, Mask
 from hocal._base.validation import check_choice
 from hocal.calibration.by_cell.prediction import CellMixtures
 from hocal.calibration.by_item.model import ItemModel
@@ -44,6 +44,7 @@ __all__ = [
     "expected_shape",
     "fitted_html",
     "predictor_of",
+    "recognise_fitted",
 ]
 
 METHODS = ("items", "cells", "empirical")
@@ -142,6 +143,15 @@ def expected_shape(calibrator: CalibratorState) -> InputShape:
     """Return the shape of what is given; columns of the partition are not."""
     n_given = calibrator.input_shape_.n_features - calibrator.partition_.n_item_columns
     return calibrator.input_shape_._replace(n_features=n_given)
+
+
+def recognise_fitted(
+    calibrator: CalibratorState, probabilities: Any, features: Any, where: Index, labels: Counts
+) -> Mask:
+    """Tell which items, in these cells, the calibrator was fitted on."""
+    given = check_items(probabilities, features)
+    beside = given.beside(calibrator.partition_.item_columns(where))
+    return calibrator.seen_.recognise(beside, labels)
 
 
 def check_parameters(calibrator: CalibratorState) -> None:

@@ -14,6 +14,9 @@ __all__ = ["SeenItems"]
 
 SURELY_SOME = 10.0  # expected, of which none is seen once in twenty thousand times
 DEVIATIONS = 3.0  # above what chance brings: once in a thousand times
+# Items that were not fitted: as many tell a miscalibration of a tenth; with fewer, all are measured
+# and the figures are called training.
+FEWEST_FRESH = 50
 
 
 class SeenItems(NamedTuple):

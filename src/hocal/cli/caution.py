@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from hocal import Certificate, SnapshotCalibrator
     from hocal.cli.items import MatchedItems
 
-# items that were not fitted: with fewer, all are measured and the figures are called training
-FEWEST_FRESH = 50
-
 
 class TestItems(NamedTuple):
     """The items to measure a model on."""
@@ -27,10 +24,12 @@ def take_fresh(calibrator: SnapshotCalibrator, items: MatchedItems) -> TestItems
     """Return the items that a model was not fitted on, or all of them where these are too few."""
     import numpy as np
 
-    from hocal.calibration.inputs import check_items
+    from hocal.calibration.calibrator_state import recognise_fitted
+    from hocal.calibration.seen_items import FEWEST_FRESH
 
-    given = check_items(items.probabilities, items.inputs.get("features"))
-    fresh = np.flatnonzero(~calibrator.seen_.recognise(given, items.counts))
+    p, cells, features = items.given
+    where = calibrator.locate(p, cells).cells
+    fresh = np.flatnonzero(~recognise_fitted(calibrator, p, features, where, items.counts))
     n_fitted = len(items.items) - len(fresh)
     training = n_fitted > 0 and len(fresh) < FEWEST_FRESH
     fitted = f"{counted(n_fitted, 'item')} of {len(items.items)}"

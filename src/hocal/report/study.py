@@ -13,8 +13,8 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray, Mask
 from hocal._base.validation import check_counts, check_finite_matrix, check_same_length
 from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.calibrator_state import recognise_fitted
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
-from hocal.calibration.inputs import check_items
 from hocal.guarantees.certificates import Certificate
 from hocal.report.cell_facts import CellFacts
 from hocal.report.item_values import ItemValues
@@ -124,9 +124,7 @@ def _find_fitted(
     """Tell which items the calibrator was fitted on: their labels are not held out."""
     if labels is None:
         return np.zeros(len(given.probabilities), dtype=bool)
-    items = check_items(given.probabilities, given.features)
-    with_groups = items.beside(calibrator.partition_.item_columns(cells))
-    return calibrator.seen_.recognise(with_groups, labels)
+    return recognise_fitted(calibrator, given.probabilities, given.features, cells, labels)
 
 
 def _check_labels(counts: Any, probabilities: Array) -> Counts | None:

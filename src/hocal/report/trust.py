@@ -13,6 +13,7 @@ from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer, label_totals
 from hocal.calibration.against_truth import aleatoric_error
 from hocal.calibration.evaluation import CalibrationError
+from hocal.calibration.seen_items import FEWEST_FRESH
 from hocal.report.schema import Calibration, CertificatePart, Check, Trust
 from hocal.report.study import Study, number
 from hocal.uncertainty.moments import pair_shares
@@ -26,9 +27,6 @@ MAX_MEASURED = 10_000
 MAX_MEASURED_NUMBERS = 250_000
 # below that the entropy of an item's histogram is too far below that of its distribution
 ENOUGH_LABELS = 10
-# Items that were not fitted: as many tell a miscalibration of a tenth; with fewer, all are measured
-# and the figure is called one of training.
-FEWEST_FRESH = 50
 
 
 class Measurement(NamedTuple):
