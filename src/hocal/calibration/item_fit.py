@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from hocal._base.fingerprints import balanced_folds
 from hocal._base.typing import Array, Counts, Index
@@ -64,10 +65,11 @@ def _levels_by_fold(
 ) -> Array:
     """Return the level of each cell from all items, then without each fold of them."""
     parts = []
+    few = sparse.csr_array(labels)  # dense parts of many classes would be as large as the labels
     for fold in range(N_FOLDS):
-        own = folds == fold
+        own = np.flatnonzero(folds == fold)
         p = given.rows(own).mean
-        parts.append(CellStatistics.from_checked(p, labels[own], where[own], layout))
+        parts.append(CellStatistics.from_checked(p, few[own], where[own], layout))
     levels = [cell_levels(anchors)]
     for left_out in range(N_FOLDS):
         first, *others = (part for fold, part in enumerate(parts) if fold != left_out)

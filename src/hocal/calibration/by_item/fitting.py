@@ -47,7 +47,7 @@ FEWEST_ITEMS = 20  # from which mixtures of items are learnt; below, cells alone
 SAMPLE_ITEMS = 30_000  # from which shapes are learnt: more would change them by less than noise
 SAMPLE_ENTRIES = 10_000_000  # items x classes of the sample, 80 MB
 LEAST_SAMPLE = 5_000  # items in any case
-OUT_OF_FOLD_ITEMS = 100_000  # that are predicted at once
+OUT_OF_FOLD_BLOCKS = 8  # of items that are predicted at once: enough for several threads
 
 
 class _Sample(NamedTuple):
@@ -95,27 +95,35 @@ def fit_items(
         rule = f"must have shape ({1 + n_folds}, n_cells, 2)"
         raise InputError("levels", rule, value=f"shape {levels.shape}")
     items = Items(members, features, check_cells(cells, n_items, n_cells=levels.shape[1]))
-    first = fit_recalibration(members, counts, features, folds)
     labels = sparse.csr_array(counts)
+    first = fit_recalibration(members, labels, features, folds)
     inputs = np.zeros((n_items, 0)) if features is None else features
     order = np.lexsort((fingerprint(members, labels, inputs, cells[:, None]), folds))
     with threadpool_limits(limits=1, user_api="blas"):
-        sample = _take_sample(items, labels, folds, first.out_of_fold, order)
+        sample = _take_sample(items, labels, folds, first, order)
         scaled = _scale_levels(levels, labels[order], items.cells[order], folds[order])
         model = _learn(sample, first, scaled)
-        uncertainty = np.empty((2, n_items))
-        for start in range(0, n_items, OUT_OF_FOLD_ITEMS):
-            rows = order[start : start + OUT_OF_FOLD_ITEMS]
-            mixtures = model.predict_without(folds[rows], *items.take(rows))
-            aleatoric = mixtures.aleatoric()
-            predictive = entropy_of_rows(mixtures.prediction)
-            uncertainty[0, rows] = np.minimum(aleatoric, predictive)  # but for rounding it is
-            uncertainty[1, rows] = predictive - uncertainty[0, rows]
+        uncertainty = _out_of_fold(model, items, folds, order)
     return replace(model, out_of_fold=uncertainty)
 
 
+def _out_of_fold(model: ItemModel, items: Items, folds: Index, order: Index) -> Array:
+    """Return aleatoric and epistemic uncertainty of each item by others' labels, (2, n_items)."""
+    uncertainty = np.empty((2, len(order)))
+    height = OUT_OF_FOLD_BLOCKS * items.block_height
+    starts = np.searchsorted(folds[order], np.arange(int(folds.max()) + 2))
+    for first, last in pairwise(starts.tolist()):
+        for start in range(first, last, height):
+            rows = order[start : min(start + height, last)]
+            mixtures = model.predict_without(folds[rows], *items.take(rows))
+            predictive = entropy_of_rows(mixtures.prediction)
+            aleatoric = np.minimum(mixtures.aleatoric(), predictive)  # but for rounding it is
+            uncertainty[:, rows] = aleatoric, predictive - aleatoric
+    return uncertainty
+
+
 def _take_sample(
-    items: Items, counts: sparse.csr_array, folds: Index, recalibrated: Array, order: Index
+    items: Items, counts: sparse.csr_array, folds: Index, first: CrossFitted, order: Index
 ) -> _Sample:
     """Take the first rows of each fold in an order that depends on what they hold."""
     n_classes = items.members.shape[2]
@@ -125,7 +133,9 @@ def _take_sample(
     height = -(-n_rows // n_folds)
     rows = np.concatenate([order[a : min(b, a + height)] for a, b in pairwise(starts)])
     dense = np.asarray(counts[rows].toarray(), dtype=np.float64)
-    return _Sample(items.take(rows), dense, folds[rows], at_least(recalibrated[rows]))
+    some = items.take(rows)
+    recalibrated = first.out_of_fold(some.members, some.features, folds[rows])
+    return _Sample(some, dense, folds[rows], at_least(recalibrated))
 
 
 def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:

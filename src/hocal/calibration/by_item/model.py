@@ -72,10 +72,15 @@ class Items(NamedTuple):
         features = None if self.features is None else self.features[rows]
         return Items(self.members[rows], features, self.cells[rows])
 
+    @property
+    def block_height(self) -> int:
+        """Number of items that are worked on together."""
+        step = BLOCK_ENTRIES // max(1, self.members.shape[1] * self.members.shape[2])
+        return min(max(step, 1), BLOCK_ITEMS)
+
     def blocks(self, folds: Index) -> Iterator[tuple[int, Any]]:
         """Go through the items of one fold after the other: fold, and rows of a block."""
-        step = BLOCK_ENTRIES // max(1, self.members.shape[1] * self.members.shape[2])
-        step = min(max(step, 1), BLOCK_ITEMS)
+        step = self.block_height
         found = np.unique(folds)
         for fold in found:
             rows = np.flatnonzero(folds == fold)

@@ -7,7 +7,8 @@ Logarithms are centred over the classes, since a softmax does not see what all o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +29,7 @@ __all__ = [
     "centred_logarithm",
     "make_columns",
     "make_design",
+    "mean_of_members",
     "member_deviations",
     "shared_columns",
 ]
@@ -39,16 +41,44 @@ FLOOR_PRECISION = 1.0  # in labels, of the biases by which floors are compared
 MATRIX_CLASSES = 200  # beyond, a matrix would have more weights than most data have labels
 MAX_MEMBERS = 20  # with a weight of their own; more of them count through their means
 LABELS_PER_WEIGHT = 10.0  # that members need for matrices of their own; fewer overfit
+BLOCK_ENTRIES = 1 << 20  # predicted probabilities whose columns are made at once, 4 MB each
 CONSTANT = 1e-9  # spread below which a column is constant and has nothing to tell
 
 
 class Rows(NamedTuple):
-    """Items in fold order."""
+    """Items in fold order; predictions are taken from the source when they are needed."""
 
-    members: Floats  #: (n_items, n_members, n_classes)
+    source: Array  #: (n, n_members, n_classes) predictions of these items and others
+    picked: Index  #: (n_items,) rows of the source
+    dtype: type[np.floating[Any]]  #: that is computed with
     counts: sparse.csr_array  #: (n_items, n_classes)
     features: Floats  #: (n_items, n_features)
     bounds: Index  #: (n_folds + 1,) where each fold begins
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of items, of members and of classes."""
+        _, n_members, n_classes = self.source.shape
+        return len(self.picked), n_members, n_classes
+
+    @property
+    def folds(self) -> list[slice]:
+        """The rows of each fold."""
+        return [slice(int(a), int(b)) for a, b in pairwise(self.bounds)]
+
+    def members(self, rows: slice) -> Floats:
+        """Return the predictions of some items, (n_rows, n_members, n_classes)."""
+        return self.source[self.picked[rows]].astype(self.dtype, copy=False)
+
+    def mean(self, rows: slice) -> Floats:
+        """Return the mean prediction of some items, (n_rows, n_classes)."""
+        return mean_of_members(self.members(rows))
+
+    def blocks(self) -> list[slice]:
+        """Return rows that are worked on together."""
+        n_items, n_members, n_classes = self.shape
+        height = max(1, BLOCK_ENTRIES // (n_members * n_classes))
+        return [slice(start, start + height) for start in range(0, n_items, height)]
 
 
 class Design(NamedTuple):
@@ -68,11 +98,13 @@ class Design(NamedTuple):
 
 def make_design(rows: Rows) -> Design:
     """Decide which columns to make, and measure them."""
-    floors = _order_floors(rows)
-    has_matrix = rows.members.shape[2] <= MATRIX_CLASSES
-    columns = shared_columns(rows.members, floors, plain=not has_matrix)
+    members = rows.members(slice(None))
+    floors = _order_floors(mean_of_members(members), rows)
+    has_matrix = rows.shape[2] <= MATRIX_CLASSES
+    columns = shared_columns(members, floors, plain=not has_matrix)
     shared_scale = np.array([_root_mean_square(column) for column in columns])
-    inputs = _own_inputs(rows, floors[0], has_matrix, _has_room_for_members(rows))
+    has_members = _has_room_for_members(rows)
+    inputs = _own_inputs(members, rows.features, floors[0], has_matrix, has_members)
     groups = tuple(group for group, part in inputs.items() for _ in range(part.shape[1]))
     centre = [part.mean(axis=0, dtype=float) for part in inputs.values()]
     scale = [_spread(part, together=group != "features") for group, part in inputs.items()]
@@ -81,22 +113,23 @@ def make_design(rows: Rows) -> Design:
 
 def make_columns(rows: Rows, design: Design) -> Grouped:
     """Return the regression of the labels on the columns, and their groups."""
-    dtype = rows.members.dtype
-    n_items, _, n_classes = rows.members.shape
-    shared = np.empty((len(design.shared_scale), n_items, n_classes), dtype)
-    columns = shared_columns(rows.members, design.floors, plain=not design.has_matrix)
-    for place, column in enumerate(columns):  # one at a time: together they are large
-        shared[place] = column
-    shared /= design.shared_scale.astype(dtype)[:, None, None]
-    has_members = "members" in design.groups
-    inputs = _own_inputs(rows, design.floors[0], design.has_matrix, has_members)
-    ones = np.ones((len(rows.members), 1), dtype)
-    own = np.concatenate([ones, *inputs.values()], axis=1)
-    own[:, 1:] -= design.centre.astype(dtype)
-    own[:, 1:] /= design.scale.astype(dtype)
+    n_items, _, n_classes = rows.shape
+    shared = [np.empty((n_items, n_classes), rows.dtype) for _ in design.shared_scale]
+    own = np.ones((n_items, 1 + len(design.groups)), rows.dtype)
+    for part in rows.blocks():  # beside the columns themselves nothing large is made
+        members = rows.members(part)
+        columns = shared_columns(members, design.floors, plain=not design.has_matrix)
+        for column, scale, into in zip(columns, design.shared_scale, shared, strict=True):
+            np.divide(column, rows.dtype(scale), out=into[part])
+        own[part, 1:] = _standard_inputs(members, rows.features[part], design)
     problem = make_regression(shared, own, rows.counts, rows.bounds)
     shared_groups = (FIRST, *["shared"] * (len(shared) - 1))
     return Grouped(problem, shared_groups, ("bias", *design.groups))
+
+
+def mean_of_members(members: Floats) -> Floats:
+    """Return the mean prediction, (n_items, n_classes); that of one model is no copy."""
+    return members[:, 0] if members.shape[1] == 1 else members.mean(axis=1)
 
 
 def shared_columns(members: Floats, floors: Array, *, plain: bool) -> Iterator[Floats]:
@@ -106,7 +139,7 @@ def shared_columns(members: Floats, floors: Array, *, plain: bool) -> Iterator[F
     Then come the other floors, a temperature that changes with the entropy of the prediction, the
     mean of the members' logarithms and each of these.
     """
-    mean = members.mean(axis=1)
+    mean = mean_of_members(members)
     main = centred_logarithm(mean, floors[0])
     yield main
     if plain:
@@ -134,28 +167,39 @@ def member_deviations(members: Floats, floor: float) -> Floats:
     return deviations.reshape(len(members), -1)
 
 
-def _own_inputs(rows: Rows, floor: float, matrix: bool, members: bool) -> dict[str, Floats]:
+def _own_inputs(
+    members: Floats, features: Floats, floor: float, has_matrix: bool, has_members: bool
+) -> dict[str, Floats]:
     """Return inputs (n_items, size) with a weight for every class, by group."""
     inputs = {}
-    if matrix:
-        inputs["matrix"] = centred_logarithm(rows.members.mean(axis=1), floor)
-    if members:
-        inputs["members"] = member_deviations(rows.members, floor)
-    inputs["features"] = rows.features
+    if has_matrix:
+        inputs["matrix"] = centred_logarithm(mean_of_members(members), floor)
+    if has_members:
+        inputs["members"] = member_deviations(members, floor)
+    inputs["features"] = features
     return inputs
+
+
+def _standard_inputs(members: Floats, features: Floats, design: Design) -> Floats:
+    """Return all inputs of some items, centred and scaled."""
+    has_members = "members" in design.groups
+    inputs = _own_inputs(members, features, design.floors[0], design.has_matrix, has_members)
+    own = np.concatenate(list(inputs.values()), axis=1)
+    own -= design.centre.astype(own.dtype)
+    own /= design.scale.astype(own.dtype)
+    return own
 
 
 def _has_room_for_members(rows: Rows) -> bool:
     """Say whether members get matrices of their own."""
-    _, n_members, n_classes = rows.members.shape
+    _, n_members, n_classes = rows.shape
     n_weights = n_members * n_classes**2
     enough = rows.counts.sum() >= LABELS_PER_WEIGHT * n_weights
     return bool(n_members > 1 and enough and n_weights + n_classes**2 <= NEWTON_WEIGHTS)
 
 
-def _order_floors(rows: Rows) -> Array:
+def _order_floors(mean: Floats, rows: Rows) -> Array:
     """Return the floors, that of the best temperature with class biases first."""
-    mean = rows.members.mean(axis=1)
     ones = np.ones((len(mean), 1), mean.dtype)
     size = 1 + mean.shape[1]
     start = CrossFit(np.zeros(size), np.zeros((len(rows.bounds) - 1, size)), np.inf)
@@ -163,7 +207,7 @@ def _order_floors(rows: Rows) -> Array:
     for floor in FLOORS:
         column = centred_logarithm(mean, floor)
         column /= column.dtype.type(_root_mean_square(column))
-        problem = make_regression(column[None], ones, rows.counts, rows.bounds)
+        problem = make_regression([column], ones, rows.counts, rows.bounds)
         losses.append(cross_fit(problem, start, np.full(size, FLOOR_PRECISION)).log_loss)
     first = int(np.argmin(losses))
     return np.array([FLOORS[first], *FLOORS[:first], *FLOORS[first + 1 :]])

@@ -7,16 +7,14 @@ expected without it. It is counted, not fitted, and enters a regression as two s
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from hocal._base.typing import Index
 from hocal.calibration.first_order.multinomial import Floats
 
-__all__ = ["LabelTables", "count_tables", "left_out_columns", "table_columns"]
+__all__ = ["LabelTables", "count_labels", "table_columns"]
 
 TINY = 1e-8  # keeps logarithms of empty entries finite: far below one label in all
 
@@ -43,10 +41,8 @@ class LabelTables(NamedTuple):
         return np.stack([ratio, named / named.sum(axis=1, keepdims=True)])
 
 
-def count_tables(
-    predictions: Floats, counts: sparse.csr_array, expected: Floats, bounds: Index
-) -> LabelTables:
-    """Count labels of rows in fold order, each shared out by the prediction of its item.
+def count_labels(predictions: Floats, counts: sparse.csr_array, expected: Floats) -> Floats:
+    """Count observed and expected labels, each shared out by the prediction of its item.
 
     Parameters
     ----------
@@ -54,30 +50,17 @@ def count_tables(
     counts : array of shape (n_items, n_classes)
     expected : array of shape (n_items, n_classes)
         Labels that are expected for each item.
-    bounds : array of shape (n_folds + 1,)
-        Where each fold begins.
+
+    Returns
+    -------
+    array of shape (2, n_classes, n_classes)
     """
-    folds = [slice(a, b) for a, b in pairwise(bounds)]
-    observed = [(counts[fold].T @ predictions[fold]).T for fold in folds]
-    modelled = [predictions[fold].T @ expected[fold] for fold in folds]
-    return LabelTables(np.stack(observed), np.stack(modelled))
+    return np.stack([(counts.T @ predictions).T, predictions.T @ expected])
 
 
 def table_columns(predictions: Floats, tables: Floats) -> list[Floats]:
     """Return the logarithm of the prediction's mean over the rows of each table, centred."""
     return [_centred_logarithm(predictions @ table) for table in tables]
-
-
-def left_out_columns(
-    predictions: Floats, tables: LabelTables, pseudo_labels: float, bounds: Index
-) -> Floats:
-    """Return the columns of every item from the tables of the other folds."""
-    columns = np.empty((2, *predictions.shape), predictions.dtype)
-    for fold in range(len(bounds) - 1):
-        rows = slice(bounds[fold], bounds[fold + 1])
-        others = tables.without(fold, pseudo_labels)
-        columns[:, rows] = table_columns(predictions[rows], others)
-    return columns
 
 
 def _centred_logarithm(values: Floats) -> Floats:

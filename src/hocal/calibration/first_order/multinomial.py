@@ -9,6 +9,7 @@ leaving a fold out is a subtraction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,7 +56,7 @@ class Labels(NamedTuple):
 class Regression(NamedTuple):
     """Columns and labels of the items, fold after fold."""
 
-    shared: Floats  #: (n_shared, n_items, n_classes)
+    shared: tuple[Floats, ...]  #: of each shared column, (n_items, n_classes)
     own: Floats  #: (n_items, n_own)
     labels: Labels
     totals: Floats  #: (n_items,) labels per item
@@ -64,7 +65,7 @@ class Regression(NamedTuple):
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return int(self.shared.shape[2])
+        return int(self.shared[0].shape[1])
 
     @property
     def n_weights(self) -> int:
@@ -93,14 +94,14 @@ class _Sums(NamedTuple):
 
 
 def make_regression(
-    shared: Floats, own: Floats, counts: sparse.csr_array, bounds: Index
+    shared: Sequence[Floats], own: Floats, counts: sparse.csr_array, bounds: Index
 ) -> Regression:
     """Put columns and labels (no entry twice) of rows in fold order together."""
     per_row = np.diff(counts.indptr)
     rows = np.repeat(np.arange(len(per_row)), per_row)
     labels = Labels(counts.indptr, rows, counts.indices, counts.data.astype(own.dtype))
     totals = np.asarray(counts.sum(axis=1)).ravel().astype(own.dtype)
-    return Regression(shared, own, labels, totals, bounds)
+    return Regression(tuple(shared), own, labels, totals, bounds)
 
 
 def cross_fit(problem: Regression, start: CrossFit, precision: Array) -> CrossFit:
@@ -129,13 +130,12 @@ def cross_fit(problem: Regression, start: CrossFit, precision: Array) -> CrossFi
     return CrossFit(weights, without, _held_out_loss(problem, without))
 
 
-def held_out_probabilities(problem: Regression, without: Array) -> Floats:
-    """Return the probabilities (n_items, n_classes) of every fold under the weights without it."""
-    probabilities = np.empty(problem.shared.shape[1:], problem.own.dtype)
-    for fold, weights in enumerate(without):
-        for rows in _fold_blocks(problem, fold):
-            probabilities[rows] = np.exp(log_softmax(_logits(problem, weights, rows)))
-    return probabilities
+def held_out_probabilities(problem: Regression, fold: int, weights: Array) -> Floats:
+    """Return the probabilities (n_rows, n_classes) of a fold under weights without it."""
+    blocks = _fold_blocks(problem, fold)
+    parts = [np.exp(log_softmax(_logits(problem, weights, rows))) for rows in blocks]
+    empty = np.empty((0, problem.n_classes), problem.own.dtype)
+    return np.concatenate([empty, *parts])
 
 
 def log_softmax(logits: Floats) -> Floats:
@@ -254,7 +254,7 @@ def _hessian(problem: Regression, probabilities: Floats, rows: slice) -> Array:
     expected = probabilities * problem.totals[rows, None]
     out = np.empty((problem.n_weights, problem.n_weights))
     out[n_shared:, n_shared:] = _own_hessian(own, probabilities, expected)
-    columns = problem.shared[:, rows]
+    columns = np.stack([column[rows] for column in problem.shared])
     means = np.einsum("kij,ij->ki", columns, probabilities)
     scaled = (columns - means[:, :, None]) * expected  # (n_shared, rows, n_classes)
     out[:n_shared, :n_shared] = np.tensordot(scaled, columns, axes=([1, 2], [1, 2]))

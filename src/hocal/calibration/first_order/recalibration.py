@@ -9,7 +9,6 @@ for folds left out, takes back what over-confidence remains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -30,18 +29,19 @@ from hocal.calibration.first_order.columns import (
     centred_logarithm,
     make_columns,
     make_design,
+    mean_of_members,
     member_deviations,
     shared_columns,
 )
 from hocal.calibration.first_order.confusion import (
     LabelTables,
-    count_tables,
-    left_out_columns,
+    count_labels,
     table_columns,
 )
 from hocal.calibration.first_order.multinomial import (
     CrossFit,
     Floats,
+    Regression,
     held_out_probabilities,
     log_softmax,
 )
@@ -145,7 +145,7 @@ class Recalibration(NamedTuple):
     def _logits(self, members: Floats, features: Floats) -> Floats:
         dtype = np.float32 if len(self.tables) else np.float64
         members = members.astype(dtype, copy=False)
-        mean = members.mean(axis=1)
+        mean = mean_of_members(members)
         columns = [*shared_columns(members, self.floors, plain=not len(self.matrix))]
         columns += table_columns(mean, self.tables)
         if len(columns) != len(self.shared):
@@ -169,12 +169,19 @@ class Recalibration(NamedTuple):
 
 
 class CrossFitted(NamedTuple):
-    """A recalibration, and what tells how good it is."""
+    """A recalibration, and those that have not seen the labels of a fold."""
 
     final: Recalibration  #: fitted to all items
     without: tuple[Recalibration, ...]  #: for each fold, fitted to the items of the others
-    out_of_fold: Array  #: (n_items, n_classes) each item by the fit without its fold
-    log_loss: float  #: of these, nats per label
+
+    def out_of_fold(self, members: Array, features: Array | None, folds: Index) -> Array:
+        """Return the recalibrated prediction of each item by the fit without its fold."""
+        out = np.empty((len(members), members.shape[2]))
+        for fold, model in enumerate(self.without):
+            inside = folds == fold
+            inputs = None if features is None else features[inside]
+            out[inside] = model.apply(members[inside], inputs)
+        return out
 
 
 class _Items(NamedTuple):
@@ -197,18 +204,9 @@ class _Items(NamedTuple):
         dtype: type[np.floating[Any]] = np.float32 if single else np.float64
         counts = self.counts[rows]
         counts.sum_duplicates()
-        members = self.members[rows].astype(dtype, copy=False)
         features = self.features[rows].astype(dtype, copy=False)
-        return Rows(members, counts, features, np.cumsum([0, *map(len, parts)]))
-
-    def out_of_fold(self, without: Sequence[Recalibration], rows: Index) -> Array:
-        """Return the predictions for some rows, each by the fit without its fold."""
-        out = np.empty((len(rows), self.members.shape[2]))
-        for fold, model in enumerate(without):
-            inside = self.folds[rows] == fold
-            picked = rows[inside]
-            out[inside] = model.apply(self.members[picked], self.features[picked])
-        return out
+        bounds = np.cumsum([0, *map(len, parts)])
+        return Rows(self.members, rows, dtype, counts, features, bounds)
 
 
 class _Learnt(NamedTuple):
@@ -275,17 +273,17 @@ def _fit(items: _Items) -> _Learnt:
 
 
 def _finish(learnt: _Learnt, items: _Items) -> CrossFitted:
-    """Find the last temperature, and predict every item by the fit without its fold."""
+    """Find the last temperature, from predictions of items by the fit without their fold."""
     fit = learnt.chosen.fit
     final = _model(learnt, fit.weights, -1)
-    without = [_model(learnt, weights, fold) for fold, weights in enumerate(fit.without)]
+    without = tuple(_model(learnt, weights, fold) for fold, weights in enumerate(fit.without))
     step = int(np.ceil(items.order.size * final.bias.size / TEMPERATURE_ENTRIES))
     few = items.order[::step]
-    temperature = fit_temperature(items.out_of_fold(without, few), items.counts[few])
-    without = [model._temper(temperature) for model in without]
-    out_of_fold = items.out_of_fold(without, np.arange(len(items.order)))
-    loss = _log_loss(out_of_fold, items.counts)
-    return CrossFitted(final._temper(temperature), tuple(without), out_of_fold, loss)
+    given = items.members[few], items.features[few], items.folds[few]
+    predicted = CrossFitted(final, without).out_of_fold(*given)
+    temperature = fit_temperature(predicted, items.counts[few])
+    tempered = tuple(model._temper(temperature) for model in without)
+    return CrossFitted(final._temper(temperature), tempered)
 
 
 def _learn(rows: Rows) -> _Learnt:
@@ -293,7 +291,7 @@ def _learn(rows: Rows) -> _Learnt:
     design = make_design(rows)
     grouped = make_columns(rows, design)
     tried = choose(grouped)
-    base = best(tried)._replace(fit=average(tried, len(rows.members)))
+    base = best(tried)._replace(fit=average(tried, rows.shape[0]))
     learnt = _Learnt(design, base, base, None, np.nan)
     return learnt if design.has_matrix else _add_tables(rows, grouped, learnt, TABLE_GRID)
 
@@ -311,22 +309,39 @@ def _learn_again(rows: Rows, learnt: _Learnt) -> _Learnt:
 def _add_tables(rows: Rows, grouped: Grouped, learnt: _Learnt, grid: tuple[float, ...]) -> _Learnt:
     """Add the columns of tables with the best of several pseudo-labels, if any of them gains."""
     problem = grouped.problem
-    mean = rows.members.mean(axis=1)
-    expected = held_out_probabilities(problem, learnt.base.fit.without)
-    expected *= problem.totals[:, None]
-    tables = count_tables(mean, rows.counts, expected, rows.bounds)
-    del expected  # a large array
+    tables = _count_tables(rows, problem, learnt.base.fit.without)
     strengths = {**learnt.base.strengths, "tables": TABLE_PRECISION}
     trial = Candidate(_insert_zeros(learnt.base.fit, len(problem.shared), 2), strengths)
     groups = (*grouped.shared_groups, "tables", "tables")
     for pseudo_labels in grid:
-        columns = left_out_columns(mean, tables, pseudo_labels, rows.bounds)
-        wider = problem._replace(shared=np.concatenate([problem.shared, columns]))
+        columns = _left_out_columns(rows, tables, pseudo_labels)
+        wider = problem._replace(shared=(*problem.shared, *columns))
         trial = refit(Grouped(wider, groups, grouped.own_groups), trial)
         if trial.fit.log_loss >= learnt.chosen.fit.log_loss:
             break
         learnt = learnt._replace(chosen=trial, tables=tables, pseudo_labels=pseudo_labels)
     return learnt
+
+
+def _count_tables(rows: Rows, problem: Regression, without: Array) -> LabelTables:
+    """Count labels, and those that are expected without tables, fold by fold."""
+    counted = []
+    for fold, part in enumerate(rows.folds):
+        expected = held_out_probabilities(problem, fold, without[fold])
+        expected *= problem.totals[part, None]
+        counted.append(count_labels(rows.mean(part), rows.counts[part], expected))
+    observed, modelled = np.stack(counted, axis=1)
+    return LabelTables(observed, modelled)
+
+
+def _left_out_columns(rows: Rows, tables: LabelTables, pseudo_labels: float) -> Floats:
+    """Return the columns of every item from the tables of the other folds."""
+    n_items, _, n_classes = rows.shape
+    columns = np.empty((2, n_items, n_classes), rows.dtype)
+    for fold, part in enumerate(rows.folds):
+        others = tables.without(fold, pseudo_labels)
+        columns[:, part] = table_columns(rows.mean(part), others)
+    return columns
 
 
 def _insert_zeros(fit: CrossFit, place: int, number: int) -> CrossFit:
@@ -355,9 +370,3 @@ def _model(learnt: _Learnt, weights: Array, fold: int) -> Recalibration:
         features=scaled[names == "features"],
         tables=tables,
     )
-
-
-def _log_loss(probabilities: Array, counts: sparse.csr_array) -> float:
-    labels = counts.tocoo()
-    logs = np.log(probabilities[labels.row, labels.col])
-    return -float(labels.data @ logs) / float(labels.data.sum())

@@ -106,8 +106,9 @@ def _try_strengths(grouped: Grouped, start: Candidate, group: str) -> list[Candi
 def _restrict(problem: Regression, shared: Mask, own: Mask) -> Regression:
     if shared.all() and own.all():
         return problem
-    inputs = np.ascontiguousarray(problem.own[:, own])
-    return problem._replace(shared=problem.shared[shared], own=inputs)
+    columns = [column for column, used in zip(problem.shared, shared, strict=True) if used]
+    inputs = problem.own if own.all() else np.ascontiguousarray(problem.own[:, own])
+    return problem._replace(shared=tuple(columns), own=inputs)
 
 
 def _precision(grouped: Grouped, strengths: dict[str, float]) -> Array:
