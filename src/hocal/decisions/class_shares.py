@@ -48,9 +48,10 @@ def class_bias(
     delta = 1 - check_fraction(confidence, "confidence")
     judged = Judged.of(counts)
     checked = judged.check_predictions(probabilities, "probabilities", "brier", None)
-    excess = np.clip(checked - judged.shares, -1.0, 1.0)  # (n_items, n_classes), but for rounding
-    share = delta / excess.shape[1]
-    return tuple(
-        BoundedMean(column, -1.0, 1.0).interval(share, judged.everything, judged.advises)
-        for column in excess.T
-    )
+    share = delta / checked.shape[1]
+    found = []
+    for given, named in zip(checked.T, judged.counts.T, strict=True):
+        excess = np.clip(given - named / judged.totals, -1.0, 1.0)  # inside but for rounding
+        bounded = BoundedMean(excess, -1.0, 1.0)
+        found.append(bounded.interval(share, judged.everything, judged.advises))
+    return tuple(found)

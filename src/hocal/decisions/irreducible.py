@@ -11,12 +11,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.calibration.by_cell.deconvolution import deconvolve
 from hocal.cells.statistics import align_counts
 from hocal.decisions.losses import BoundedMean, Judged
-from hocal.guarantees.bernstein import Side
+from hocal.guarantees.bernstein import BernsteinEstimator, Side
 from hocal.guarantees.cell_uncertainty import (
     Advice,
     Limits,
@@ -38,6 +39,7 @@ __all__ = [
     "least_error",
 ]
 
+MANY_CLASSES = 100  # beyond which most of an item's classes have no label
 TIE = 0.5  # of a label, that the prediction counts for: it decides between equal numbers only
 STREAM_ITEMS = 1000  # for which statistics are chosen where the number of items is not known yet
 
@@ -122,7 +124,8 @@ def entropy_estimates(predictions: Array, judged: Judged, loss: str, group: Inde
         sums = np.bincount(group[several], values, minlength=n_groups)
         np.divide(sums, n_several, out=means, where=n_several > 0)
         return means
-    aligned = align_counts(predictions, judged.counts)
+    many = judged.counts.shape[1] > MANY_CLASSES
+    aligned = align_counts(predictions, sparse.csr_array(judged.counts) if many else judged.counts)
     each = np.arange(n_groups)
     fit = deconvolve(aligned, group, np.ones(len(group)), group=each, level=0 * each)
     entropy = 1 - fit.atoms.max(axis=1)
@@ -135,7 +138,7 @@ def disagreement(judged: Judged) -> BoundedMean:
     """Return the share of pairs of an item's labels that disagree, unbiased for 1 - ||p||^2."""
     several = judged.several
     totals = judged.totals[several]
-    squares = (judged.shares[several] ** 2).sum(axis=1)
+    squares = judged.by_item(lambda rows: (judged.shares(rows) ** 2).sum(axis=1))[several]
     values = np.full(len(several), np.nan)
     values[several] = totals / (totals - 1) * (1 - squares)
     if judged.anytime:
@@ -154,13 +157,17 @@ def _missed_by_others(predictions: Array, judged: Judged) -> BoundedMean:
     does not know the label, so the label is that class with probability max p at most. A label can
     only be guessed if it is of the commonest class and the others alone make it so.
     """
-    keyed = judged.counts + TIE * predictions
-    top = keyed.argmax(axis=1)
-    rows = np.arange(len(top))
-    first = keyed[rows, top]
-    second = np.partition(keyed, -2, axis=1)[:, -2]
-    guessed = np.where(first - 1 > second, judged.shares[rows, top], 0.0)
-    return BoundedMean(np.where(judged.several, 1 - guessed, np.nan), 0.0, 1.0, judged.anytime)
+
+    def guessed(rows: slice) -> Array:
+        keyed = judged.counts[rows] + TIE * predictions[rows]
+        top = keyed.argmax(axis=1)
+        places = np.arange(len(top))
+        first = keyed[places, top]
+        second = np.partition(keyed, -2, axis=1)[:, -2]
+        return np.where(first - 1 > second, judged.shares(rows)[places, top], 0.0)
+
+    missed = 1 - judged.by_item(guessed)
+    return BoundedMean(np.where(judged.several, missed, np.nan), 0.0, 1.0, judged.anytime)
 
 
 def _minority(judged: Judged) -> BoundedMean:
@@ -168,7 +175,8 @@ def _minority(judged: Judged) -> BoundedMean:
 
     The largest share is on average at least the largest probability (Jensen).
     """
-    values = np.where(judged.several, 1 - judged.shares.max(axis=1), np.nan)
+    largest = judged.counts.max(axis=1) / judged.totals
+    values = np.where(judged.several, 1 - largest, np.nan)
     return BoundedMean(values, 0.0, 1 - 1 / judged.counts.shape[1], judged.anytime)
 
 
@@ -185,11 +193,18 @@ def _advice(judged: Judged, n_items: int) -> Advice:
 
 
 def _one_sided(judged: Judged, advice: Advice, side: Side) -> BoundedMean:
-    several = judged.several
-    counts = judged.counts[several]
-    found, used = statistic_values(Sample(counts, np.ones(len(counts))), advice, side)
-    values = np.full(len(several), np.nan)
-    values[several] = found
+    used: list[BernsteinEstimator] = []
+
+    def values(rows: slice) -> Array:
+        several = judged.several[rows]
+        counts = judged.counts[rows][several]
+        result = np.full(len(several), np.nan)
+        sample = Sample(counts, np.ones(len(counts)))
+        result[several], estimators = statistic_values(sample, advice, side)
+        used.extend(estimators)
+        return result
+
+    found = judged.by_item(values)
     low = min(estimator.minimum for estimator in used)
     high = max(estimator.maximum for estimator in used)
-    return BoundedMean(values, low, high, judged.anytime)
+    return BoundedMean(found, low, high, judged.anytime)

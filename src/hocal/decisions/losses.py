@@ -7,7 +7,7 @@ item is L(p_i || f_i), whatever the number of labels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -52,6 +52,7 @@ MOST_ADVISERS = 500
 FEWEST_ITEMS = 200
 FEWEST_OWN_ADVISERS = 30  # of a group of items; one with fewer asks the advisers of all
 FLOOR_ROUNDING = 1 - 1e-5  # of float32 predictions that were smoothed to a floor
+BLOCK_NUMBERS = 1 << 20  # shares that are worked on at once, 8 MB
 SHUFFLE_SEED = 0  # advisers are chosen without a look at labels, and the same in every run
 
 ASSUMPTIONS = (
@@ -76,7 +77,6 @@ class Judged(NamedTuple):
 
     counts: IntArray  #: (n_items, n_classes)
     totals: IntArray  #: (n_items,) labels
-    shares: Array  #: (n_items, n_classes) of the labels
     advises: Mask  #: (n_items,)
     anytime: bool = False  #: whether limits must hold at every time of a stream
 
@@ -91,7 +91,7 @@ class Judged(NamedTuple):
         advises = choose_advisers(len(checked))
         if anytime:
             advises = np.zeros_like(advises)
-        return cls(checked, totals, checked / totals[:, None], advises, anytime)
+        return cls(checked, totals, advises, anytime)
 
     @property
     def several(self) -> Mask:
@@ -102,6 +102,17 @@ class Judged(NamedTuple):
     def everything(self) -> Mask:
         """Every item."""
         return np.ones(len(self.totals), dtype=bool)
+
+    def shares(self, rows: slice) -> Array:
+        """Return the shares of some items' labels, (n_rows, n_classes)."""
+        return np.asarray(self.counts[rows] / self.totals[rows, None])
+
+    def by_item(self, function: Callable[[slice], Array]) -> Array:
+        """Return a number of each item, some rows at a time: shares are as large as predictions."""
+        n_items, n_classes = self.counts.shape
+        step = max(BLOCK_NUMBERS // n_classes, 1)
+        blocks = [slice(start, start + step) for start in range(0, n_items, step)]
+        return np.concatenate([function(rows) for rows in blocks])
 
     def check_predictions(
         self, probabilities: ArrayLike, name: str, loss: str, floor: float | None
@@ -230,17 +241,24 @@ def item_losses(
     ([0.5], 2.0)
     """
     if loss == "brier":
-        squares = (probabilities**2).sum(axis=1)
-        hits = (judged.shares * probabilities).sum(axis=1)
-        return BoundedMean(1 - 2 * hits + squares, 0.0, WORST_BRIER, judged.anytime)
+        values = judged.by_item(lambda rows: _brier(probabilities[rows], judged.shares(rows)))
+        return BoundedMean(values, 0.0, WORST_BRIER, judged.anytime)
     if loss == "accuracy":
         top = probabilities.argmax(axis=1)
-        wrong = 1 - judged.shares[np.arange(len(top)), top]
+        wrong = 1 - judged.counts[np.arange(len(top)), top] / judged.totals
         return BoundedMean(wrong, 0.0, 1.0, judged.anytime)
     smallest = float(probabilities.min())
     high = -math.log(smallest if floor is None else min(floor, smallest))
-    values = -(judged.shares * np.log(probabilities)).sum(axis=1)
+    values = judged.by_item(
+        lambda rows: -(judged.shares(rows) * np.log(probabilities[rows])).sum(axis=1)
+    )
     return BoundedMean(np.clip(values, 0.0, high), 0.0, high, judged.anytime)
+
+
+def _brier(probabilities: Array, shares: Array) -> Array:
+    squares = (probabilities**2).sum(axis=1)
+    hits = (shares * probabilities).sum(axis=1)
+    return np.asarray(1 - 2 * hits + squares)
 
 
 def check_floor(floor: float | None) -> float | None:

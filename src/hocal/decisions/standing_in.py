@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
 from hocal._base.plurals import counted
-from hocal._base.typing import Array, IntArray
+from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_flag, check_fraction, check_number, check_simplex
 from hocal.annotations.independence.votes import Votes, read_votes
-from hocal.decisions.losses import BoundedMean, choose_advisers, decimal
+from hocal.decisions.losses import BLOCK_NUMBERS, BoundedMean, choose_advisers, decimal
 from hocal.guarantees.promises import FIXED_NUMBER
 
 __all__ = ["PersonAdvantage", "StandIn", "stand_in"]
@@ -247,23 +247,16 @@ class _Duels(NamedTuple):
     @classmethod
     def of(cls, judge: Array, votes: Votes, alike: Array) -> _Duels:
         """Leave each judgement out and ask the other people about the same item."""
-        n_classes = len(votes.classes)
-        flat = np.bincount(
-            votes.item * n_classes + votes.label, minlength=votes.n_items * n_classes
-        )
-        counts = flat.reshape(-1, n_classes)
-        places = np.flatnonzero(counts.sum(axis=1)[votes.item] > 1)
+        step = max(BLOCK_NUMBERS // len(votes.classes), 1)
+        parts = [
+            _compare_with_others(judge[start : start + step], votes, start, alike)
+            for start in range(0, votes.n_items, step)
+        ]
+        places, of_judge, of_person = (np.concatenate(part) for part in zip(*parts, strict=True))
         if not len(places):
             rule = "must have items that two people or more judged"
             raise InputError("table", rule, value="one judgement of each item")
-        item = votes.item[places]
-        label = votes.label[places]
-        others = counts[item].astype(np.float64)  # (n_judgements, n_classes)
-        others[np.arange(len(places)), label] -= 1
-        others /= others.sum(axis=1, keepdims=True)
-        of_judge = ((judge @ alike)[item] * others).sum(axis=1)
-        of_person = (alike[label] * others).sum(axis=1)
-        numbers = np.unique(item, return_inverse=True)[1]
+        numbers = np.unique(votes.item[places], return_inverse=True)[1]
         return cls(numbers.astype(np.int64), votes.annotator[places], of_judge, of_person)
 
     def by_item(self, values: Array) -> Array:
@@ -284,6 +277,28 @@ class _Duels(NamedTuple):
         person = self.person[own]
         advantage = _interval(judge - person, -1.0, delta)
         return PersonAdvantage(int(own.sum()), float(judge.mean()), float(person.mean()), advantage)
+
+
+def _compare_with_others(
+    judge: Array, votes: Votes, start: int, alike: Array
+) -> tuple[Index, Array, Array]:
+    """Ask the other people about each judgement of some items, those from `start` on.
+
+    Returns places among the votes, which are sorted by item, of items with several, and the shares
+    of the others who agree with the judge and with the person.
+    """
+    first, last = np.searchsorted(votes.item, [start, start + len(judge)])
+    item = votes.item[first:last] - start
+    label = votes.label[first:last]
+    flat = np.bincount(item * len(alike) + label, minlength=judge.size)
+    counts = flat.reshape(judge.shape)
+    several = np.flatnonzero(counts.sum(axis=1)[item] > 1)
+    others = counts[item[several]].astype(np.float64)  # (n_judgements, n_classes)
+    others[np.arange(len(several)), label[several]] -= 1
+    others /= others.sum(axis=1, keepdims=True)
+    of_judge = ((judge @ alike)[item[several]] * others).sum(axis=1)
+    of_person = (alike[label[several]] * others).sum(axis=1)
+    return first + several, of_judge, of_person
 
 
 def _interval(values: Array, low: float, delta: float) -> Interval:

@@ -6,14 +6,17 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from hocal._base.interval import Interval
-from hocal._base.typing import Array, IntArray
+from hocal._base.typing import Array, Counts
 from hocal.annotations.independence.agreement_limits import Blocks, ratio_limits
 from hocal.annotations.independence.votes import Votes
 from hocal.uncertainty.moments import pair_disagreement
 
 __all__ = ["Remainder", "count_votes", "leave_out"]
+
+MANY_CLASSES = 100  # beyond which most of an item's classes have no label
 
 
 class Remainder(NamedTuple):
@@ -41,9 +44,15 @@ class Remainder(NamedTuple):
     gone: Interval
 
 
-def count_votes(votes: Votes, n_items: int | None = None) -> IntArray:
-    """Return how often each item got each label, (n_items, n_classes); two classes at least."""
+def count_votes(votes: Votes, n_items: int | None = None) -> Counts:
+    """Return how often each item got each label, (n_items, n_classes); two classes at least.
+
+    A sparse matrix of many classes.
+    """
     shape = (n_items or votes.n_items, max(len(votes.classes), 2))
+    if shape[1] > MANY_CLASSES:
+        ones = np.ones(len(votes), dtype=np.int64)
+        return sparse.coo_array((ones, (votes.item, votes.label)), shape=shape).tocsr()
     flat = np.bincount(votes.item * shape[1] + votes.label, minlength=shape[0] * shape[1])
     return flat.reshape(shape)
 
@@ -52,7 +61,7 @@ def leave_out(votes: Votes, annotators: Collection[Any], confidence: float) -> R
     """Compare disagreement with all annotators and without some."""
     gone = np.array([who in annotators for who in votes.annotators])[votes.annotator]
     every = count_votes(votes)
-    rest = every - count_votes(votes.take(np.flatnonzero(gone)), len(every))
+    rest = every - count_votes(votes.take(np.flatnonzero(gone)), every.shape[0])
     kept = rest.sum(axis=1) > 1
     share = float(gone.mean())
     if not kept.any():

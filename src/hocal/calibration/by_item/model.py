@@ -76,7 +76,7 @@ class Items(NamedTuple):
     def block_height(self) -> int:
         """Number of items that are worked on together."""
         step = BLOCK_ENTRIES // max(1, self.members.shape[1] * self.members.shape[2])
-        return min(max(step, 1), BLOCK_ITEMS)
+        return int(min(max(step, 1), BLOCK_ITEMS))
 
     def blocks(self, folds: Index) -> Iterator[tuple[int, Any]]:
         """Go through the items of one fold after the other: fold, and rows of a block."""
