@@ -36,7 +36,7 @@ from hocal.calibration.inputs import (
     partition_of,
 )
 from hocal.calibration.item_fit import fit_with_folds
-from hocal.calibration.reference import Reference, learn_reference, thinned
+from hocal.calibration.reference import Reference, learn_reference, reference_means, thinned
 from hocal.calibration.seen_items import SeenItems
 from hocal.cells.partitions import as_partition
 from hocal.cells.statistics import CellStatistics
@@ -186,8 +186,7 @@ class CalibratorFitting(CalibratorState):
 
     def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> Index:
         """Fit the mixtures of items, with the mixtures of the cells as anchors; return folds."""
-        layout = self.partition_.layout_
-        fit = fit_with_folds(given, labels, where, layout, self.cell_mixtures_)
+        fit = fit_with_folds(given, labels, where, self.statistics_, self.cell_mixtures_)
         self.item_model_ = fit.model
         self.seen_ = fit.seen
         self.sets_ = fit.sets
@@ -201,10 +200,12 @@ class CalibratorFitting(CalibratorState):
         rows = thinned(given)
         items, cells = given.rows(rows), where[rows]
         predictor = predictor_of(self)
-        without_own = predictor.expect(items, cells, None if folds is None else folds[rows])
-        final = without_own if folds is None else predictor.expect(items, cells, None)
-        n_cells = self.statistics_.n_cells
-        return learn_reference(items, labels[rows], without_own, final, n_cells)
+        expected = predictor.expect(items, cells, None if folds is None else folds[rows])
+        means = reference_means(labels[rows], expected, self.statistics_.n_cells)
+        if folds is not None:
+            del expected  # as large as what comes now
+            expected = predictor.expect(items, cells, None)
+        return learn_reference(items, means, expected)
 
     def _shape_so_far(self) -> InputShape | None:
         return expected_shape(self) if hasattr(self, "statistics_") else None

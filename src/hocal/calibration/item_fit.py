@@ -9,15 +9,14 @@ from scipy import sparse
 
 from hocal._base.fingerprints import balanced_folds
 from hocal._base.typing import Array, Counts, Index
-from hocal.calibration.by_cell.fitting import cell_levels, fit_deconvolved
+from hocal.calibration.by_cell.fitting import cell_levels, deconvolved_levels
 from hocal.calibration.by_item.fitting import fit_items
 from hocal.calibration.by_item.model import ItemModel
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.levels import QUANTITIES, LevelSets, level_sets
 from hocal.calibration.seen_items import SeenItems
 from hocal.calibration.set_calibration import SetCalibration, calibrate_sets
-from hocal.cells.protocol import CellLayout
-from hocal.cells.statistics import CellStatistics
+from hocal.cells.statistics import CellStatistics, Histogram, align_counts, sum_predictions
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["N_FOLDS", "ItemFit", "fit_with_folds"]
@@ -36,11 +35,11 @@ class ItemFit(NamedTuple):
 
 
 def fit_with_folds(
-    given: GivenItems, labels: Counts, where: Index, layout: CellLayout, anchors: Mixtures
+    given: GivenItems, labels: Counts, where: Index, whole: CellStatistics, anchors: Mixtures
 ) -> ItemFit:
-    """Fit mixtures of items, with those of their cells as anchors."""
+    """Fit mixtures of items, with those of their cells, fitted to the statistics, as anchors."""
     folds = balanced_folds(given.fingerprints(labels), N_FOLDS)
-    cells = _levels_by_fold(given, labels, where, folds, layout, anchors)
+    cells = _levels_by_fold(given, labels, where, folds, whole, anchors)
     model = fit_items(given.members, labels, given.features, where, cells, folds)
     levels = {
         quantity: level_sets(values, given.mean, labels)
@@ -60,19 +59,23 @@ def _levels_by_fold(
     labels: Counts,
     where: Index,
     folds: Index,
-    layout: CellLayout,
+    whole: CellStatistics,
     anchors: Mixtures,
 ) -> Array:
     """Return the level of each cell from all items, then without each fold of them."""
-    parts = []
-    few = sparse.csr_array(labels)  # dense parts of many classes would be as large as the labels
+    few = sparse.csr_array(labels)  # dense ones of many classes would be as large as predictions
+    aligned = align_counts(given.mean, few)
+    levels = [cell_levels(anchors)]
     for fold in range(N_FOLDS):
         own = np.flatnonzero(folds == fold)
-        p = given.rows(own).mean
-        parts.append(CellStatistics.from_checked(p, few[own], where[own], layout))
-    levels = [cell_levels(anchors)]
-    for left_out in range(N_FOLDS):
-        first, *others = (part for fold, part in enumerate(parts) if fold != left_out)
-        statistics = sum(others, start=first)
-        levels.append(cell_levels(fit_deconvolved(statistics).mixtures))
+        others = np.flatnonzero(folds != fold)
+        cells = where[others]
+        mine = sum_predictions(given.rows(own).mean, where[own], whole.n_cells)
+        without = CellStatistics(
+            Histogram.of(cells, few[others]),
+            Histogram.of(cells, aligned[others]),
+            whole.predicted - mine,
+            whole.layout,
+        )
+        levels.append(deconvolved_levels(without))
     return np.stack(levels)

@@ -31,6 +31,7 @@ __all__ = [
     "Reference",
     "Residuals",
     "learn_reference",
+    "reference_means",
     "residuals",
     "summarise",
     "summary_names",
@@ -115,25 +116,23 @@ def residuals(expected: Expected, labels: Counts) -> Residuals:
     """Return by how much labels differ from what was expected."""
     totals = label_totals(labels)
     dense = labels if isinstance(labels, np.ndarray) else labels.toarray()
-    classes = dense / totals[:, None] - expected.mean
+    classes = dense / totals[:, None]
+    del dense
+    classes -= expected.mean
     top = expected.mean.argmax(axis=1)
     disagreement = pair_shares(labels) - expected.disagreement
     return Residuals(disagreement, classes[np.arange(len(top)), top], classes)
 
 
-def learn_reference(
-    given: GivenItems, labels: Counts, without_own: Expected, final: Expected, n_cells: int
-) -> Reference:
-    """Return what calibration items are like.
+def reference_means(labels: Counts, without_own: Expected, n_cells: int) -> Means:
+    """Return by how much labels of calibration items differ from what is expected.
 
     Parameters
     ----------
-    given, labels
-        The items.
+    labels
+        Of the items.
     without_own : Expected
         What is expected of each item when its own labels are not known.
-    final : Expected
-        What the fitted calibrator expects.
     n_cells : int
         Number of cells of the partition.
     """
@@ -143,7 +142,21 @@ def learn_reference(
     columns = [found.disagreement[several], found.top, *found.classes.T]
     values = np.concatenate([found.disagreement[several], found.top])
     owners = np.concatenate([2 * cells[several], 2 * cells + 1])
-    means = learn_means_of([*columns, *split_by_owner(values, owners, 2 * n_cells)])
+    return learn_means_of([*columns, *split_by_owner(values, owners, 2 * n_cells)])
+
+
+def learn_reference(given: GivenItems, means: Means, final: Expected) -> Reference:
+    """Return what calibration items are like.
+
+    Parameters
+    ----------
+    given
+        The items.
+    means : Means
+        By how much their labels differ from what is expected.
+    final : Expected
+        What the fitted calibrator expects.
+    """
     centre, spread = _scale(given.rows(EVEN).features)
     summaries = summarise(given.rows(ODD), final.rows(ODD), centre, spread)
     step = max(-(-len(summaries) // MAX_SUMMARIES), 1)

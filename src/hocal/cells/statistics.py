@@ -24,7 +24,14 @@ from hocal._base.validation import (
 from hocal.cells.protocol import CellLayout
 from hocal.uncertainty.distinct_counts import compress, distinct_rows
 
-__all__ = ["CellStatistics", "Histogram", "align_counts", "item_blocks", "rank_classes"]
+__all__ = [
+    "CellStatistics",
+    "Histogram",
+    "align_counts",
+    "item_blocks",
+    "rank_classes",
+    "sum_predictions",
+]
 
 _UNIT = 2.0**32  # a prediction is summed in units of 2**-32
 # numbers sorted at a time, 8 MB; also the most items, whose units add up to less than 2**53
@@ -142,7 +149,7 @@ class CellStatistics:
         """Do as `from_items` does, for arrays that have been checked."""
         observed = Histogram.of(cells, counts)
         aligned = Histogram.of(cells, align_counts(p, counts))
-        predicted = _sum_predictions(p, cells, len(layout.group))
+        predicted = sum_predictions(p, cells, len(layout.group))
         return cls(observed, aligned, predicted, layout)
 
     def __add__(self, other: CellStatistics) -> CellStatistics:
@@ -272,7 +279,7 @@ def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
     return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
 
 
-def _sum_predictions(probabilities: Array, cells: Index, n_cells: int) -> IntArray:
+def sum_predictions(probabilities: Array, cells: Index, n_cells: int) -> IntArray:
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
     total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
     # Each block costs a pass over the cells, so it has at least as many items.

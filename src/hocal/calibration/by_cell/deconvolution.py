@@ -21,6 +21,7 @@ docs/mathematics.md has the model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,6 @@ from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
 from hocal.calibration.by_cell.pool_atoms import (
     N_LEADING,
     Atoms,
-    PlacedAtoms,
     make_atoms,
     place_tails,
     snapshot_likelihood,
@@ -76,7 +76,9 @@ class Deconvolution:
     """Estimated mixtures, one per cell, of label distributions in order of falling prediction."""
 
     atoms: Array  #: (n_atoms, n_classes), label distributions over ranks, shared by all cells
-    weights: Array  #: (n_cells, n_atoms), the mixture of each cell; rows sum to 1
+    group: Index  #: (n_atoms,), atoms of a group have the same part of it in every cell
+    part: Array  #: (n_atoms,), of the group
+    group_weights: Array  #: (n_cells, n_groups), the mixture of each cell; rows sum to 1
     pool: Array  #: (n_atoms,), the mixture of all items together
     #: spread of each kind of effect, chosen from the data; small is much shrinkage
     scales: dict[str, float]
@@ -85,6 +87,22 @@ class Deconvolution:
     n_iterations: int  #: Newton steps for the pool plus rounds of choosing the scales
     #: (n_cells,), "cell", for empty cells "neighbours" (group or level) or "pool"
     source: NDArray[np.str_]
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weight of each atom in the mixture of each cell, (n_cells, n_atoms); rows sum to 1.
+
+        This may be the largest array of a fit: it is made once, and changed in place.
+        """
+        weights = np.take(self.group_weights, self.group, axis=1)
+        weights *= self.part
+        return weights
+
+    def expect(self, values: Array) -> Array:
+        """Return the mean of values at the atoms over the mixture of each cell, (n_cells,)."""
+        n_groups = self.group_weights.shape[1]
+        sums = np.bincount(self.group, self.part * values, minlength=n_groups)
+        return np.asarray(self.group_weights @ sums)
 
 
 class _Pool(NamedTuple):
@@ -169,7 +187,9 @@ def deconvolve(
     placed = place_tails(atoms, pool.weights, np.asarray(items @ checked[:, N_LEADING:]))
     return Deconvolution(
         placed.points,
-        _weigh_atoms(_match_pool(tilts, groups, n_items), groups, pool.weights, placed),
+        groups.member[placed.atom],
+        _part_of_group(groups, pool.weights)[placed.atom] * placed.share,
+        _match_pool(tilts, groups, n_items),
         pool.weights[placed.atom] * placed.share,
         dict(zip([*shared.names, "cell"], fit.scales.tolist(), strict=True)),
         pool.gap,
@@ -188,16 +208,9 @@ def _tilt_all(tilted: TiltedCells, shared: SharedEffects, effects: Array, has_it
     return weights
 
 
-def _weigh_atoms(tilts: Array, groups: _AtomGroups, pool: Array, placed: PlacedAtoms) -> Array:
-    """Return the weights of the placed atoms in every cell, (n_cells, n_atoms).
-
-    Cells times atoms may be the largest array of a fit: it is made once, and changed in place.
-    """
-    within_group = pool / groups.weights[groups.member]
-    weights = np.take(tilts, groups.member[placed.atom], axis=1)
-    weights *= within_group[placed.atom]
-    weights *= placed.share
-    return weights
+def _part_of_group(groups: _AtomGroups, pool: Array) -> Array:
+    """Return what part of its group each atom is, in every cell."""
+    return np.asarray(pool / groups.weights[groups.member])
 
 
 def _sources(n_items: Array, group: Index, level: Index) -> NDArray[np.str_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_integer
-from hocal.calibration.by_cell.deconvolution import deconvolve
+from hocal.calibration.by_cell.deconvolution import Deconvolution, deconvolve
 from hocal.calibration.by_cell.empirical import borrow, empirical_mixtures
 from hocal.cells.statistics import CellStatistics, Histogram, rank_classes
 from hocal.uncertainty.distinct_counts import as_dense
@@ -24,6 +25,7 @@ __all__ = [
     "CellFit",
     "cell_levels",
     "class_orders",
+    "deconvolved_levels",
     "fit_deconvolved",
     "fit_empirical",
     "label_sums",
@@ -42,10 +44,16 @@ class CellFit(NamedTuple):
 
 def fit_deconvolved(statistics: CellStatistics) -> CellFit:
     """Estimate the mixtures behind the labels, over classes in their aligned order."""
+    fit = _deconvolve(statistics)
+    diagnostics = {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
+    return CellFit(Mixtures.on_common_points(fit.atoms, fit.weights), fit.source, diagnostics)
+
+
+def _deconvolve(statistics: CellStatistics) -> Deconvolution:
     cells, counts, multiplicity = statistics.aligned
     # Threads on matrices this small cost more than they bring.
     with threadpool_limits(1, user_api="blas"):
-        fit = deconvolve(
+        return deconvolve(
             counts,
             cells,
             multiplicity,
@@ -53,8 +61,6 @@ def fit_deconvolved(statistics: CellStatistics) -> CellFit:
             level=statistics.layout.level,
             mean_prediction=statistics.mean_prediction,
         )
-    diagnostics = {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
-    return CellFit(Mixtures.on_common_points(fit.atoms, fit.weights), fit.source, diagnostics)
 
 
 def fit_empirical(
@@ -76,9 +82,18 @@ def fit_empirical(
 
 def cell_levels(mixtures: Mixtures) -> Array:
     """Return the aleatoric uncertainty of each cell, Brier and Shannon in nats, (n_cells, 2)."""
+    return np.column_stack([mixtures.expect(value) for value in _level_functions()])
+
+
+def deconvolved_levels(statistics: CellStatistics) -> Array:
+    """Return `cell_levels` of deconvolved mixtures, which take much memory, without these."""
+    fit = _deconvolve(statistics)
+    return np.column_stack([fit.expect(value(fit.atoms)) for value in _level_functions()])
+
+
+def _level_functions() -> list[Callable[[Array], Array]]:
     measures = [get_entropy(name) for name in ("brier", "shannon")]
-    values = [partial(measure.value, check_input=False) for measure in measures]
-    return np.column_stack([mixtures.expect(value) for value in values])
+    return [partial(measure.value, check_input=False) for measure in measures]
 
 
 def class_orders(statistics: CellStatistics) -> Index:

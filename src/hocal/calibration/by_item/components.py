@@ -27,6 +27,7 @@ LAPSES = np.array([0.02, 0.06, 0.15, 0.3])
 the labels themselves cannot tell."""
 N_NODES = 8192  # of the tables, evenly spaced in the root of x; error below 1e-7 for each class
 TINY = 1e-300  # stands for 0 where a logarithm follows
+TABLE_NUMBERS = 1 << 20  # probabilities that are looked up at once, some 30 MB with their weights
 
 
 class Labels(NamedTuple):
@@ -215,8 +216,15 @@ class Components:
     def _sum_tables(self, q: Array) -> Array:
         """Return sums over classes of the tabulated functions, interpolated linearly.
 
-        A row of a sparse matrix holds the weights of the nodes next to an item's probabilities.
+        A row of a sparse matrix holds the weights of the nodes next to an item's probabilities: it
+        is several times as large as these, and made for some items at a time.
         """
+        step = max(TABLE_NUMBERS // q.shape[1], 1)
+        blocks = [q[start : start + step] for start in range(0, len(q), step)]
+        sums = [self._sum_some(block) for block in blocks]
+        return np.concatenate([np.empty((0, self._table.shape[1])), *sums])
+
+    def _sum_some(self, q: Array) -> Array:
         n_items, n_classes = q.shape
         place = np.sqrt(q) * N_NODES
         node = np.minimum(place, N_NODES - 1).astype(np.int32)
