@@ -209,6 +209,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "datasets": [
         "sources",
+        "time_limit",
         "download",
         "fetching",
         "npz",

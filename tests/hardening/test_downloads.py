@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,3 +98,50 @@ def test_hostile_headers_end_in_one_error(
 
     assert "\n" not in message
     assert len(message) < 2_000
+
+
+def _drip(handler: Handler, content: bytes, first: int) -> None:
+    """Send a byte every twentieth of a second, from the headers on or from the content on."""
+    head = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content)
+    whole = head + content
+    handler.wfile.write(whole[:first])
+    for place in range(first, len(whole)):
+        handler.wfile.write(whole[place : place + 1])
+        handler.wfile.flush()
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("first", "came"), [(0, "0 of"), (1_000, r"9\d\d of")])
+def test_a_server_that_sends_a_byte_now_and_then_is_left(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, came: str
+) -> None:
+    """No single wait is long: headers, and then the content, would take an hour."""
+    monkeypatch.setitem(BEHAVIOURS, "drip", lambda *request: _drip(*request, first))
+    server.behaviours = ["drip"] * 5
+    server.files["file.bin"] = CONTENT
+    target = tmp_path / "file.bin"
+    about = {"size": len(CONTENT), "sha256": SHA256, "longest": 0.5}
+    began = time.monotonic()
+
+    with pytest.raises(
+        DownloadError, match=f"{came} 50000 bytes came in 0.5 seconds, which is all"
+    ):
+        download.download(f"{server.url}/file.bin", target, **about)
+
+    assert time.monotonic() - began < 5
+    assert not target.exists()
+    server.behaviours = []
+    download.download(f"{server.url}/file.bin", target, **about | {"longest": None})
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_command_left_by_a_slow_server_says_what_to_do(
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BEHAVIOURS, "drip", lambda *request: _drip(*request, 0))
+    monkeypatch.setattr(download, "GRACE", 0.3)
+    monkeypatch.setattr(download, "SLOWEST", 1e9)
+    server.behaviours = ["drip"] * 5
+    server.files["file.bin"] = CONTENT
+
+    assert "The next call goes on where this one stopped" in refused(server, tmp_path / "new")

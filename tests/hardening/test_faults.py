@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hocal
+from file_server import serving
 from hardening.repeated_fits import COUNTS, METHODS, P, digest, fit
 from hocal.cli import main
+from hocal.datasets.fetching import obtain
+from hocal.datasets.sources import SOURCES, DataFile
 
 ELSEWHERE = Path(__file__).with_name("repeated_fits.py")
 
@@ -57,6 +63,79 @@ def test_a_full_disk_keeps_the_old_file_and_nothing_else(small_disk: Path) -> No
 
     assert path.read_bytes() == before
     assert sorted(entry.name for entry in small_disk.iterdir()) == ["filler", "model.hocal"]
+
+
+def test_a_download_onto_a_full_disk_ends_and_goes_on_when_there_is_room(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.delenv("HOCAL_MIRROR", raising=False)
+    content = np.random.default_rng(0).bytes(40_000)
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(40_960))
+    with serving() as server:
+        server.files["file.bin"] = content
+        checksum = hashlib.sha256(content).hexdigest()
+        file = DataFile("file.bin", len(content), checksum, f"{server.url}/file.bin")
+        with pytest.raises(OSError, match="No space left"):
+            obtain(file, data_home=small_disk)
+        assert {entry.name for entry in small_disk.iterdir()} <= {"filler", "file.bin.part"}
+        filler.unlink()
+
+        assert obtain(file, data_home=small_disk).read_bytes() == content
+
+    assert [entry.name for entry in small_disk.iterdir()] == ["file.bin"]
+
+
+def test_fetch_says_in_one_line_that_the_disk_is_full(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with serving() as server:
+        monkeypatch.setenv("HOCAL_MIRROR", server.url)
+        for file in SOURCES["crowd"].files:
+            server.files[file.path] = bytes(file.size)
+        with pytest.raises(SystemExit, match="2"):
+            main(["data", "fetch", "crowd", "--data-home", str(small_disk)])
+
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith("hocal: ")
+    assert "No space left" in said
+    assert not list(small_disk.rglob("*.csv"))
+
+
+def test_training_on_a_full_disk_ends_and_goes_on_from_its_last_checkpoint(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from hocal.torch import train
+
+    data = TensorDataset(torch.randn(32, 4), torch.tensor([[2, 0], [0, 2]]).repeat(16, 1))
+    checkpoint = small_disk / "run.safetensors"
+
+    def run(path: Path, report: Any = False) -> Any:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2)
+        loss = torch.nn.functional.cross_entropy
+        loader = DataLoader(data, 8)
+        options = {"epochs": 3, "random_state": 0, "checkpoint": path, "progress": report}
+        train(model, loader, loss=lambda out, counts: loss(out, counts / 2.0), **options)
+        return model.weight
+
+    def fill(*_: Any) -> None:
+        """Leave no room once the first checkpoint is there."""
+        if checkpoint.exists():
+            with suppress(OSError), open(small_disk / "filler", "wb") as file:
+                file.write(bytes(65_536))
+
+    with pytest.raises(OSError, match="No space left"):
+        run(checkpoint, fill)
+    assert sorted(entry.name for entry in small_disk.iterdir()) == ["filler", checkpoint.name]
+    (small_disk / "filler").unlink()
+
+    assert torch.equal(run(checkpoint), run(tmp_path / "other"))
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 from hocal._base.files import claim, hold
+from hocal.datasets.time_limit import Clock
 
 __all__ = ["DownloadError", "checksum", "download"]
 
@@ -26,6 +27,10 @@ __all__ = ["DownloadError", "checksum", "download"]
 CHUNK = 1 << 16
 # seconds without a byte after which a connection counts as broken
 TIMEOUT = 30.0
+# Seconds in all: some to begin with, and then as a line of 50 kB/s takes. Whoever has a slower one
+# calls again, which goes on where this call stopped.
+GRACE = 120.0
+SLOWEST = 50_000.0
 # seconds before each further try
 WAITS = (0.5, 1.0, 2.0, 4.0)
 # answers of a server that may do better in a moment
@@ -53,6 +58,7 @@ class _Job(NamedTuple):
     size: int
     report: Callable[[int, int], object]
     timeout: float
+    clock: Clock
 
 
 def download(
@@ -63,6 +69,7 @@ def download(
     sha256: str,
     progress: Callable[[int, int], object] | None = None,
     timeout: float = TIMEOUT,
+    longest: float | None = None,
     waits: Sequence[float] = WAITS,
 ) -> None:
     """Download `url` to `target`, going on where an interrupted download of the same file stopped.
@@ -84,19 +91,19 @@ def download(
         Gets the bytes so far and the bytes in all: at the start, after each chunk and at the end.
     timeout : float, default=30
         Seconds to wait for an answer or for the next bytes.
+    longest : float, optional
+        Seconds that all of it may take, also where a byte comes now and then; by default two
+        minutes and as long as a line of 50 kB/s takes. What came until then is kept.
     waits : sequence of float
         Seconds to wait before each further try after a broken connection.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part, held = _claim(target)
-    job = _Job(url, part, size, progress or (lambda *_: None), timeout)
+    clock = Clock(GRACE + size / SLOWEST if longest is None else longest)
+    job = _Job(url, part, size, progress or (lambda *_: None), timeout, clock)
     try:
-        resumed = _complete(job, waits)
-        if resumed and checksum(part) != sha256:
-            # The pieces may stem from different files; a file that came in one piece is what the
-            # server has.
-            os.truncate(part, 0)
-            _complete(job, waits)
+        with clock:
+            _complete_whole(job, waits, sha256)
         found = checksum(part)
         if found != sha256:
             part.unlink()
@@ -110,6 +117,16 @@ def download(
                 os.replace(part, _resting(target))
             else:
                 part.unlink()
+
+
+def _complete_whole(job: _Job, waits: Sequence[float], sha256: str) -> None:
+    """Complete the part file; from its first byte on where the pieces do not make the file."""
+    resumed = _complete(job, waits)
+    if resumed and checksum(job.part) != sha256:
+        # The pieces may stem from different files; a file that came in one piece is what the
+        # server has.
+        os.truncate(job.part, 0)
+        _complete(job, waits)
 
 
 def checksum(path: Path) -> str:
@@ -158,9 +175,20 @@ def _complete(job: _Job, waits: Sequence[float]) -> bool:
             return _transfer(job)
         except BROKEN as error:
             failure = error
-            if not _may_pass(error):
+            if not _may_pass(error) or job.clock.expired:
                 break
+    if job.clock.expired:
+        raise _too_slow(job) from failure
     raise DownloadError(f"{job.url} could not be downloaded: {_describe(failure)}.") from failure
+
+
+def _too_slow(job: _Job) -> DownloadError:
+    """Say how far a download came in the time that it may take."""
+    so_far = f"{job.part.stat().st_size} of {job.size} bytes"
+    return DownloadError(
+        f"{job.url} could not be downloaded: {so_far} came in {job.clock.seconds:g} seconds, which "
+        "is all that it may take. The next call goes on where this one stopped."
+    )
 
 
 def _transfer(job: _Job) -> bool:
@@ -186,7 +214,8 @@ def _ask(job: _Job, start: int) -> http.client.HTTPResponse:
         headers["Range"] = f"bytes={start}-"
     try:
         response: http.client.HTTPResponse
-        response = urlopen(Request(job.url, headers=headers), timeout=job.timeout)
+        request = Request(job.url, headers=headers)
+        response = job.clock.opener().open(request, timeout=job.timeout)
         return response
     except HTTPError as error:
         error.close()
@@ -216,7 +245,7 @@ def _write(job: _Job, response: http.client.HTTPResponse, first: int) -> int:
     so_far = first
     job.report(so_far, job.size)
     with open(job.part, "ab" if first else "wb") as file:
-        while so_far <= job.size and (chunk := response.read1(CHUNK)):
+        while so_far <= job.size and (chunk := response.read1(CHUNK)) and not job.clock.expired:
             so_far += file.write(chunk)
             job.report(min(so_far, job.size), job.size)
         file.flush()
