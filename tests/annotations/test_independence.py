@@ -659,3 +659,23 @@ def test_shared_workers_of_real_crowds_widen_intervals_almost_twofold(
     assert {"annotators", "single annotators", "sharing"} <= {
         f.topic for f in result.findings if f.severity == "warning"
     }
+
+
+@pytest.mark.parametrize("names", ["same", "new"])
+def test_duplicated_items_are_found(names: str) -> None:
+    """Under their own names people judged twice; under others items share too much with others."""
+    generator = np.random.default_rng(0)
+    q = generator.dirichlet(np.full(3, 0.7), size=300)
+    who = np.argsort(generator.random((300, 40)), axis=1)[:, :3]
+    labels = (q.cumsum(axis=1)[:, None, :] < generator.random((300, 3, 1))).sum(axis=2)
+    item = np.repeat(np.arange(300), 3)
+    once = pd.DataFrame({"item": item, "label": labels.ravel(), "who": who.ravel()})
+    twice = pd.concat([once, once.assign(item=once["item"] + (300 if names == "new" else 0))])
+    columns = {"item": "item", "label": "label", "annotator": "who", "random_state": 0}
+
+    checks = [check_annotations(table, **columns) for table in (once, twice)]
+    before, after = ({found.topic: found.severity for found in each.findings} for each in checks)
+
+    topic = "repeats" if names == "same" else "sharing"
+    assert before[topic] != "warning"
+    assert after[topic] == "warning"

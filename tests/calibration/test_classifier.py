@@ -696,3 +696,22 @@ def test_a_partition_that_needs_cells_is_refused() -> None:
         match=r"`calibrator` must have a partition that computes cells from predictions, got Pre",
     ):
         classifier(partition=hocal.PrecomputedPartition(n_cells=3)).fit(X, COUNTS)
+
+
+class NoArray:
+    """An object that will not become an array."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no array")
+
+
+@pytest.mark.parametrize("method", ["fit", "decompose"])
+def test_an_x_without_rows_is_refused_in_words(method: str) -> None:
+    x = np.repeat(np.eye(2), 20, axis=0)
+    classifier = HigherOrderCalibratedClassifier(LogisticRegression())
+    if method != "fit":
+        classifier.fit(x, 2 * x.astype(int))
+    more = (2 * x.astype(int),) if method == "fit" else ()
+
+    with pytest.raises(hocal.InputError, match=r"`X` must be an array, .* got NoArray: no array"):
+        getattr(classifier, method)(NoArray(), *more)

@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import PredefinedSplit, check_cv
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +25,7 @@ from hocal.calibration.cross_fitting import (
     Fold,
     Labels,
     assign_folds,
+    check_rows,
     check_splits,
     expand,
     frozen_classes,
@@ -170,7 +171,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         """
         estimator = self._base_estimator()
         calibrator = self._calibrator()
-        X = indexable(X)[0]
+        X = check_rows(X)
         labels = read_labels(y, classes, frozen_classes(estimator))
         items = np.arange(labels.counts.shape[0])
         check_same_length(X, items, ("X", "counts" if holds_counts(y) else "y"))
@@ -203,6 +204,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         For an item that it was trained on, what the model of its fold said, which was not.
         """
         check_is_fitted(self, "calibrator_")
+        X = check_rows(X)
         p = proba_by_class(self.estimator_, X, self.classes_)
         return self.training_items_.correct(X, p)
 

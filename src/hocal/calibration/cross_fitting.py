@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils import _safe_indexing, check_array, column_or_1d, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -25,6 +25,7 @@ __all__ = [
     "Fold",
     "Labels",
     "assign_folds",
+    "check_rows",
     "check_splits",
     "expand",
     "frozen_classes",
@@ -45,6 +46,15 @@ class Labels(NamedTuple):
 
     counts: Counts  #: (n_items, n_classes)
     classes: NDArray[Any]  #: (n_classes,) the label of each column
+
+
+def check_rows(X: Any) -> Any:
+    """Return what an estimator takes, if rows can be taken from it."""
+    try:
+        return indexable(X)[0]
+    except Exception as error:  # an object of somebody else may raise anything
+        rule = "must be an array, a sparse matrix, a dataframe or a list with one row per item"
+        raise InputError("X", rule, value=f"{type(X).__name__}: {error}") from error
 
 
 def holds_counts(y: Any) -> bool:

@@ -96,4 +96,4 @@ class _WatchedHTTPS(HTTPSHandler):
         self._connection = _watched(http.client.HTTPSConnection, clock)
 
     def https_open(self, request: Any) -> Any:
-        return self.do_open(self._connection, request, context=self._context)
+        return self.do_open(self._connection, request)
