@@ -306,7 +306,8 @@ def _entries(judgements: Judgements, predictions: Predictions) -> Frame:
     ranked = with_rank(joined, predictions.columns).with_columns(
         nw.col("cell").fill_null(-1).cast(nw.Int64), nw.col("n_labels").cast(nw.Float64)
     )
-    entry = nw.when(nw.col("kind") == 0).then(nw.col("code")).otherwise(nw.col("rank"))
+    is_count = nw.col("kind") == 0
+    entry = nw.when(is_count).then(nw.col("code")).otherwise(nw.col("rank"))
     # A join between the rank and what is made of it, since DuckDB would copy its long expression to
     # every use.
     both = ranked.join(_two_rows(predictions.frame), how="cross")

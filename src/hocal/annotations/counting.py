@@ -299,7 +299,8 @@ def _count_entries(values: NDArray[Any], counts: IntArray, duplicates: str) -> _
             settings=[Setting("duplicates", "keep"), Setting("duplicates", "drop")],
         )
     kept = np.zeros((len(items), counts.shape[1]), dtype=np.int64)
-    np.add.at(kept, rows, counts * ((times[rows] == 1) | (duplicates == "keep"))[:, None])
+    counted_once = (times[rows] == 1) | (duplicates == "keep")
+    np.add.at(kept, rows, counts * counted_once[:, None])
     row, code = np.nonzero(kept)
     return _Entries(items, row, code.astype(np.int64), kept[row, code])
 

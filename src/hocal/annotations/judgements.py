@@ -94,7 +94,8 @@ def value_of_label(values: Mapping[Any, float]) -> nw.Expr:
     terms = []
     for label, value in values.items():
         is_label = nw.col("label") == nw.lit(label)
-        terms.append(nw.when(is_label).then(nw.lit(value)).otherwise(nw.lit(0 * value)))
+        none = nw.lit(0 * value)
+        terms.append(nw.when(is_label).then(nw.lit(value)).otherwise(none))
     return total(terms)
 
 
@@ -146,7 +147,8 @@ def _of_one_type(frame: Frame, places: Mapping[str, str]) -> dict[str, nw.Expr]:
         n_labels = collect(frame.select(*(nw.col(place).count() for place in places))).row(0)
         labelled = [place for place, n in zip(places, n_labels, strict=True) if n]
         types = {place: types[place] for place in labelled} or types
-    if len(set(types.values())) > 1 and not all(kind.is_numeric() for kind in types.values()):
+    numeric = all(kind.is_numeric() for kind in types.values())
+    if len(set(types.values())) > 1 and not numeric:
         shown = ", ".join(f"{places[place]!r} ({kind})" for place, kind in types.items())
         raise InputError(
             "label", "must name columns of one type", value=shown, remedy="Convert them first."
@@ -238,7 +240,8 @@ def _check_repeats(rows: _Rows, kept: Frame, duplicates: str, name: str) -> tupl
     if "annotator" not in rows.names or duplicates == "keep":
         return kept, 0
     pair = ["item", "annotator"]
-    repeated = kept.group_by(*pair).agg(nw.len().alias("n_rows")).filter(nw.col("n_rows") > 1)
+    times = kept.group_by(*pair).agg(nw.len().alias("n_rows"))
+    repeated = times.filter(nw.col("n_rows") > 1)
     count, shown = examples(repeated, *pair)
     if count and duplicates == "error":
         told = enumerate_few([f"{item!r} by {annotator!r}" for item, annotator in shown], count)

@@ -158,7 +158,8 @@ def column_values(column: nw.Series[Any]) -> NDArray[Any]:
     )
     values = column.to_numpy() if numeric else np.empty(0, dtype=object)
     if values.dtype.kind == "f":
-        whole = bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())
+        exact = (np.abs(values) < 2**53).all()
+        whole = bool((values == np.floor(values)).all() and exact)
         return values.astype(np.int64 if whole else np.float64, copy=False)
     if values.dtype.kind in "iu" and values.max(initial=0) < 2**63:
         return values.astype(np.int64, copy=False)
@@ -208,7 +209,8 @@ def total(
     """Combine expressions as a balanced tree, since engines limit how deep one may nest."""
     level = list(terms)
     while len(level) > 1:
-        pairs = [combine(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        neighbours = zip(level[::2], level[1::2], strict=False)
+        pairs = [combine(a, b) for a, b in neighbours]
         level = [*pairs, *level[len(pairs) * 2 :]]
     return level[0]
 

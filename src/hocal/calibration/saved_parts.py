@@ -232,7 +232,8 @@ def _try_model(model: ItemModel, shape: InputShape) -> None:
     except (ValueError, LookupError) as error:
         raise InputError("items", "must be arrays that fit together", value=str(error)) from error
     for name, values in (("prediction", made.prediction), ("weights", made.weights)):
-        if not ((values >= 0).all() and np.abs(values.sum(axis=1) - 1).max() < LOOSE):
+        strays = np.abs(values.sum(axis=1) - 1)
+        if not ((values >= 0).all() and strays.max() < LOOSE):
             raise InputError("items", f"must lead to distributions as {name}")
 
 
@@ -291,7 +292,8 @@ def _check_offsets(offsets: Index, end: int, step: int) -> None:
     """Refuse what does not rise from 0 to the end, in whole steps where points are shared."""
     step = step if end > step else 1
     whole = not (offsets % step).any() and end % step == 0
-    if offsets.size < 2 or offsets[0] or offsets[-1] != end or (np.diff(offsets) < 0).any():
+    outside = offsets.size < 2 or offsets[0] or offsets[-1] != end
+    if outside or (np.diff(offsets) < 0).any():
         raise InputError("offsets", f"must rise from 0 to {end}")
     if not whole:
         raise InputError("offsets", f"must be multiples of {step}")

@@ -107,7 +107,8 @@ class CrossedPartition(Partition, name="CrossedPartition"):
         inside = self.inner_.locate_in_engine(frame, columns)
         group = nw.lit(-1.0)
         for number, name in enumerate(self.groups):
-            group = nw.when(nw.col(by) == name).then(nw.lit(float(number))).otherwise(group)
+            own = nw.lit(float(number))
+            group = nw.when(nw.col(by) == name).then(own).otherwise(group)
         cell = group * self.inner_.n_cells_ + nw.col("cell")
         return inside.with_columns(cell.alias("cell"))
 

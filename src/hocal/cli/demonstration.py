@@ -176,7 +176,8 @@ def _report(
 ) -> Report:
     test = slice(len(world) // 2, None)
     # ink on paper
-    images = np.rint(255 * (1 - world.features[test])).astype(np.uint8).reshape(-1, 8, 8)
+    grey = np.rint(255 * (1 - world.features[test]))
+    images = grey.astype(np.uint8).reshape(-1, 8, 8)
     summary = summarise(
         calibrator,
         world.predictions[test],

@@ -103,7 +103,8 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(Text(name), Text(f"{value:.4g}" if isinstance(value, float) else str(value)))
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        table.add_row(Text(name), Text(shown))
     Console().print(table)
 
 

@@ -34,7 +34,8 @@ def partition_class(name: str) -> type[Partition]:
     """Return the class of a name; "top-label" stands for TopLabelPartition."""
     from hocal.cells import find_partition, known_partitions
 
-    own = "".join(f"{word[:1].upper()}{word[1:]}" for word in name.split("-")) + "Partition"
+    words = (f"{word[:1].upper()}{word[1:]}" for word in name.split("-"))
+    own = "".join(words) + "Partition"
     known = known_partitions()
     if own not in known and name not in known:
         raise InputError(

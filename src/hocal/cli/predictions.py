@@ -371,7 +371,8 @@ def _first_length(frame: Any, path: str, column: str, n_classes: int | None) -> 
     """Return the length of the first list, one entry per class; without rows, any will do."""
     import narwhals as nw
 
-    first = frame.select(nw.col(column).list.len().alias("n")).head(1).collect()["n"].to_list()
+    length = nw.col(column).list.len().alias("n")
+    first = frame.select(length).head(1).collect()["n"].to_list()
     found = first[0] if first else n_classes
     if found is None or found < 2 or n_classes not in (None, found):
         wanted = "at least two" if n_classes is None else n_classes

@@ -91,7 +91,8 @@ def count_rows(table: Any) -> int:
     """Return the number of rows of a native table."""
     import narwhals as nw
 
-    return int(nw.from_native(table).lazy().select(nw.len().alias("n")).collect()["n"][0])
+    n_rows = nw.from_native(table).lazy().select(nw.len().alias("n"))
+    return int(n_rows.collect()["n"][0])
 
 
 def count_distinct(table: Any, column: str) -> int:

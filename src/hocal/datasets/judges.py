@@ -60,7 +60,8 @@ def load_judges(name: str = "summeval", *, data_home: Folder | None = None) -> J
     people = rows["kind"] == "human"
     models = tuple(map(str, np.unique(rows["annotator"][~people])))
     votes = match(rows["annotator"][~people], models, "annotator", path)
-    said = _votes(item[~people], votes, label[~people], (len(items), len(models), len(classes)))
+    shape = (len(items), len(models), len(classes))
+    said = _votes(item[~people], votes, label[~people], shape)
     return JudgedItems(
         counts=tally(item[people], label[people], len(items), len(classes)),
         classes=tuple(map(str, classes)),

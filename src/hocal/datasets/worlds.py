@@ -156,7 +156,8 @@ def make_binary_regression(
     x = np.abs(check_random_state(random_state).normal(size=n_items))
     slow = 1 / (1 + np.exp(-8 * (1 - x)))  # the share of the slow part
     smooth = 0.5 + 0.48 * np.cos(np.pi * x) * slow
-    heads = np.clip(smooth + 0.45 * np.sin(24 * np.pi * x) * (1 - slow), 0, 1)
+    waves = 0.45 * np.sin(24 * np.pi * x)
+    heads = np.clip(smooth + waves * (1 - slow), 0, 1)
     truth, predictions = (np.column_stack([1 - p, p]) for p in (heads, smooth))
     cells = np.minimum((smooth * n_bins).astype(np.intp), n_bins - 1)
     return World(x[:, None], truth, predictions, cells, cell_mixtures(truth, cells, n_bins))

@@ -242,7 +242,8 @@ class LabelCurveDisplay(Display):
         """Draw the mean of one method, and the range of its splits where there are several."""
         x = factor * curve.k
         look: dict[str, Any] = {"color": style.colour, "marker": style.marker, "ls": style.line}
-        self.lines_[name] = ax.plot(x, curve.errors.mean(axis=1), label=name, lw=1.8, **look)[0]
+        mean = curve.errors.mean(axis=1)
+        self.lines_[name] = ax.plot(x, mean, label=name, lw=1.8, **look)[0]
         if curve.errors.shape[1] > 1:
             shares = [(1 - self.share) / 2, (1 + self.share) / 2]
             ends = np.quantile(curve.errors, shares, axis=1)

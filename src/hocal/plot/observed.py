@@ -233,7 +233,8 @@ def _average(values: Array, repeats: Array, cells: Index, n_cells: int) -> Array
 
 
 def _brier_statistic(sample: Sample) -> Array:
-    return np.asarray(sample.totals / (sample.totals - 1) * (1 - (sample.shares**2).sum(axis=1)))
+    of_shares = 1 - (sample.shares**2).sum(axis=1)
+    return np.asarray(sample.totals / (sample.totals - 1) * of_shares)
 
 
 def _shannon_statistic(

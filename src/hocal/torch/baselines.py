@@ -241,9 +241,11 @@ class Epinet(_Members):
         if self.training:
             z = torch.randn_like(self.indices[:1].expand(self.n_train, -1))
         spread = (len(features), len(z), -1)
-        told = torch.cat([z.expand(*spread), features.detach()[:, None].expand(*spread)], dim=-1)
+        seen = features.detach()[:, None]
+        told = torch.cat([z.expand(*spread), seen.expand(*spread)], dim=-1)
         answers = self.learned(told) + self.prior_scale * self.prior(told)
-        dotted = (answers.unflatten(-1, (self.n_classes, self.n_indices)) * z[:, None]).sum(-1)
+        by_class = answers.unflatten(-1, (self.n_classes, self.n_indices))
+        dotted = (by_class * z[:, None]).sum(-1)
         logits: Tensor = self.base(features)[:, None] + dotted
         return logits
 
@@ -325,7 +327,9 @@ def _label_cross_entropy(logits: Tensor, counts: Tensor) -> Tensor:
     """Return the mean cross-entropy of labels under logits (n_items, n_members, n_classes)."""
     dtype = float_type(logits)
     checked = check_count_tensor(counts, len(logits), logits.shape[-1])
-    return -(shares(checked, dtype)[:, None] * logits.to(dtype).log_softmax(-1)).sum(-1).mean()
+    wanted = shares(checked, dtype)[:, None]
+    logs = logits.to(dtype).log_softmax(-1)
+    return -(wanted * logs).sum(-1).mean()
 
 
 def _dirichlet_multinomial(alpha: Tensor, counts: Tensor) -> Tensor:
@@ -341,5 +345,6 @@ def _divergence_from_uniform(alpha: Tensor) -> Tensor:
     """Return the Kullback-Leibler divergence of Dirichlet(alpha) from Dirichlet(1, ..., 1)."""
     total = alpha.sum(-1, keepdim=True)
     size = torch.tensor(float(alpha.shape[-1]), dtype=alpha.dtype, device=alpha.device)
-    normaliser = torch.lgamma(total.squeeze(-1)) - torch.lgamma(size) - torch.lgamma(alpha).sum(-1)
+    of_classes = torch.lgamma(alpha).sum(-1)
+    normaliser = torch.lgamma(total.squeeze(-1)) - torch.lgamma(size) - of_classes
     return normaliser + ((alpha - 1) * (alpha.digamma() - total.digamma())).sum(-1)

@@ -187,7 +187,8 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         share = check_number(
             self.validation_fraction, "validation_fraction", minimum=0, maximum=0.9
         )
-        held_out, kept = np.split(generator.permutation(len(labels)), [int(share * len(labels))])
+        order = generator.permutation(len(labels))
+        held_out, kept = np.split(order, [int(share * len(labels))])
         head = self.model_[-1]  # type: ignore[index]  # an nn.Sequential
         return train(
             self.model_,

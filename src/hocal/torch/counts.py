@@ -52,14 +52,16 @@ def _refuse_rows(counts: Tensor, wrong: Tensor, rule: str) -> None:
 def log_multiplicity(counts: Tensor, dtype: torch.dtype) -> Tensor:
     """Return log k! / prod_j s_j! of each count vector, (n_items,)."""
     numbers = counts.to(dtype)
-    return torch.lgamma(numbers.sum(-1) + 1) - torch.lgamma(numbers + 1).sum(-1)
+    totals = numbers.sum(-1)
+    return torch.lgamma(totals + 1) - torch.lgamma(numbers + 1).sum(-1)
 
 
 def log_choose_table(largest: int, k: int, *, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return log C(n, r) for n up to `largest` and r up to k, (largest + 1, k + 1)."""
     n = torch.arange(largest + 1, dtype=dtype, device=device)[:, None]
     r = torch.arange(k + 1, dtype=dtype, device=device)
-    logs = torch.lgamma(n + 1) - torch.lgamma(r + 1) - torch.lgamma((n - r).clamp(min=0) + 1)
+    left = (n - r).clamp(min=0)
+    logs = torch.lgamma(n + 1) - torch.lgamma(r + 1) - torch.lgamma(left + 1)
     return torch.where(r <= n, logs, LOG_ZERO)
 
 

@@ -116,7 +116,8 @@ class SnapshotHead(nn.Module):
         fine = torch.float32 if checked.device.type == "mps" else torch.float64
         table = log_choose_table(int(checked.max()), self.k, dtype=fine, device=checked.device)
         with torch.autocast(checked.device.type, enabled=False):
-            return (table[checked].flatten(1) @ self._selector.to(fine).T).softmax(-1).to(dtype)
+            selected = table[checked].flatten(1) @ self._selector.to(fine).T
+            return selected.softmax(-1).to(dtype)
 
     def loss(self, logits: Tensor, counts: Tensor) -> Tensor:
         """Return the mean cross-entropy of the items' k-snapshots, in nats."""

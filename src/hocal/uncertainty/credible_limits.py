@@ -60,7 +60,8 @@ def credible_limits(
     ends = []
     for share in (outside, 1 - outside):
         place = np.searchsorted(reached, stored + share - ROUNDING)
-        ends.append(values[order][np.clip(place, starts[:-1], starts[1:] - 1)])
+        inside = np.clip(place, starts[:-1], starts[1:] - 1)
+        ends.append(values[order][inside])
     lower = np.floor(np.minimum(ends[0], expected) / STEP + ROUNDING) * STEP
     upper = np.ceil(np.maximum(ends[1], expected) / STEP - ROUNDING) * STEP
     largest = measure.maximum(mixtures.n_classes)

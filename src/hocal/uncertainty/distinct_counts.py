@@ -95,7 +95,8 @@ def _padded_entries(matrix: sparse.csr_array) -> IntArray:
     lengths = np.diff(matrix.indptr)
     place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)
-    entries = np.zeros((len(lengths), max(int(lengths.max()), 1), 2), dtype=np.int64)
+    longest = max(int(lengths.max()), 1)
+    entries = np.zeros((len(lengths), longest, 2), dtype=np.int64)
     entries[row, place, 0] = matrix.indices + 1
     entries[row, place, 1] = matrix.data
     return entries.reshape(len(lengths), -1)

@@ -122,7 +122,8 @@ def cut(chosen: Index, sizes: Index, limit: int) -> list[Index]:
     """Cut a list of pairs into blocks whose sizes sum to about the limit at most."""
     if len(chosen) < 2:
         return [chosen] if len(chosen) else []
-    return np.split(chosen, np.flatnonzero(np.diff(np.cumsum(sizes[chosen]) // limit)) + 1)
+    batch = np.cumsum(sizes[chosen]) // limit
+    return np.split(chosen, np.flatnonzero(np.diff(batch)) + 1)
 
 
 def ranges(starts: Index, sizes: Index) -> Index:
@@ -155,7 +156,8 @@ def _from_one(one: _Side, many: _Side) -> Array:
     """Return the mean distance of many atoms from one; 0 for pairs where it is not one."""
     rows = np.flatnonzero((one.sizes == 1)[many.pair])
     pair = many.pair[rows]
-    distances = np.abs(many.points[rows] - one.points[one.begins[pair]]).sum(axis=1)
+    there = one.points[one.begins[pair]]
+    distances = np.abs(many.points[rows] - there).sum(axis=1)
     return sum_by_pair(distances * many.mass[rows], pair, len(one.sizes))
 
 

@@ -67,7 +67,8 @@ class Entropy(ABC):
         what = f"{checked.size:,} distances of {n_classes:,} classes"
         refuse_large("distance", 3 * checked.size * n_classes, what, "Pass fewer at a time.")
         moved = np.minimum(checked / 2, 1 - 1 / n_classes)[..., None]
-        others = np.broadcast_to(moved / (n_classes - 1), (*moved.shape[:-1], n_classes - 1))
+        shape = (*moved.shape[:-1], n_classes - 1)
+        others = np.broadcast_to(moved / (n_classes - 1), shape)
         return self._value(np.concatenate([1 - moved, others], axis=-1))
 
     @abstractmethod

@@ -29,7 +29,8 @@ def check_fit(points: Array, weights: Array, offsets: IntArray) -> None:
     if weights.shape != (n_atoms,):
         rule = f"must hold one weight for each of {n_atoms} points"
         raise InputError("weights", rule, value=f"shape {weights.shape}")
-    ends_fit = offsets.ndim == 1 and offsets.size > 1 and offsets[0] == 0 and offsets[-1] == n_atoms
+    is_list = offsets.ndim == 1 and offsets.size > 1
+    ends_fit = is_list and offsets[0] == 0 and offsets[-1] == n_atoms
     if not ends_fit or (np.diff(offsets) < 0).any():
         rule = f"must rise from 0 to the number of points, {n_atoms}"
         raise InputError("offsets", rule, value=reprlib.repr(offsets.tolist()))
@@ -61,7 +62,8 @@ def check_concentrations(alpha: Array) -> None:
 def refuse_impossible(item: int, counts: IntArray) -> NoReturn:
     """Raise the error for an item whose labels its mixture excludes."""
     classes = np.flatnonzero(counts).tolist()
-    named = f"{'classes' if len(classes) > 1 else 'class'} {reprlib.repr(classes)[1:-1]}"
+    noun = "classes" if len(classes) > 1 else "class"
+    named = f"{noun} {reprlib.repr(classes)[1:-1]}"
     raise InputError(
         "counts",
         "must be possible under the mixture of each item",

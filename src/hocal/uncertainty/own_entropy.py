@@ -147,7 +147,8 @@ def _binary_modulus(
     """
     x = np.linspace(0, 1, n_points)
     values = _call(function, np.stack([x, 1 - x], axis=-1), "value", x.shape)
-    rises = [np.abs(values[lag:] - values[: n_points - lag]).max() for lag in range(n_points)]
+    steps = (values[lag:] - values[: n_points - lag] for lag in range(n_points))
+    rises = [np.abs(step).max() for step in steps]
     largest = np.maximum.accumulate(rises)
     majorant = least_concave_majorant(x, largest + largest[1])
     farther = np.minimum(distance / 2 + x[1], 1)

@@ -279,7 +279,8 @@ def _central_balls(mixtures: Mixtures, wanted: float) -> PredictionSets:
     radius[owner] = distance[kept]
     mass[owner] = reached[inside]
     used, index = np.unique(mixtures.index, return_inverse=True)
-    centres = Mixtures.trusted(centre[used], np.ones(len(used)), np.arange(len(used) + 1), index)
+    offsets = np.arange(len(used) + 1)
+    centres = Mixtures.trusted(centre[used], np.ones(len(used)), offsets, index)
     return PredictionSets(centres, radius[mixtures.index], mass[mixtures.index])
 
 

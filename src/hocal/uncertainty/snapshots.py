@@ -339,4 +339,5 @@ def _bounded_compositions(bounds: IntArray, k: int, max_size: int) -> tuple[Inde
 def log_choose(n: NDArray[Any], r: Any) -> Array:
     """Return log C(n, r), elementwise."""
     chosen = special.gammaln(np.asarray(r) + 1)
-    return np.asarray(special.gammaln(n + 1) - chosen - special.gammaln(n - r + 1))
+    others = special.gammaln(n - r + 1)
+    return np.asarray(special.gammaln(n + 1) - chosen - others)

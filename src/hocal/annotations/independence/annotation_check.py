@@ -242,7 +242,8 @@ class AnnotationCheck:
             "agrees": who.p_agrees,
         }
         found = [name for name in who.finding[i].split(", ") if name]
-        return ", ".join(f"{name} {short_p(p_values[name][i])}" for name in found[:1])
+        told = (f"{name} {short_p(p_values[name][i])}" for name in found[:1])
+        return ", ".join(told)
 
 
 def _cut(value: Any, width: int) -> str:

@@ -53,7 +53,8 @@ def count_votes(votes: Votes, n_items: int | None = None) -> Counts:
     if shape[1] > MANY_CLASSES:
         ones = np.ones(len(votes), dtype=np.int64)
         return sparse.coo_array((ones, (votes.item, votes.label)), shape=shape).tocsr()
-    flat = np.bincount(votes.item * shape[1] + votes.label, minlength=shape[0] * shape[1])
+    place = votes.item * shape[1] + votes.label
+    flat = np.bincount(place, minlength=shape[0] * shape[1])
     return flat.reshape(shape)
 
 

@@ -32,7 +32,8 @@ def permutations(
 def p_values(observed: Array, null: Array) -> Array:
     """Return the share of null values, the observed one included, as large as the observed one."""
     exceed = null >= observed - 1e-9 * np.abs(observed)  # equal sums may differ in their last digit
-    return np.where(np.isnan(observed), np.nan, (1 + exceed.sum(axis=0)) / (1 + len(null)))
+    shares = (1 + exceed.sum(axis=0)) / (1 + len(null))
+    return np.where(np.isnan(observed), np.nan, shares)
 
 
 def halves(groups: IntArray) -> Array:

@@ -97,7 +97,8 @@ def _convolve(
     masses = np.zeros((longest + 1, len(sizes)))  # P(sum = row), one column per sum
     masses[0] = 1
     for step in range(longest):
-        chance = np.where(step < sizes, coins[np.minimum(starts + step, len(coins) - 1)], 0.0)
+        place = np.minimum(starts + step, len(coins) - 1)
+        chance = np.where(step < sizes, coins[place], 0.0)
         flow = masses[: step + 1] - masses[1 : step + 2]
         masses[1 : step + 2] += chance * flow
         masses[0] *= 1 - chance

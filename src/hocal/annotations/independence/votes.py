@@ -275,7 +275,8 @@ def set_repeats_aside(votes: Votes, generator: np.random.Generator) -> tuple[Vot
         int(np.count_nonzero(repeated)),
         int(np.count_nonzero(repeated & consistent)),
     )
-    return votes.take(kept[np.lexsort((tie[kept], time[kept], votes.item[kept]))]), repeats
+    in_time = np.lexsort((tie[kept], time[kept], votes.item[kept]))
+    return votes.take(kept[in_time]), repeats
 
 
 def leave_repeats_out(votes: Votes, duplicates: str) -> Votes:

@@ -30,5 +30,6 @@ def in_class_order(mixtures: Mixtures, ranking: Index) -> Mixtures:
     points = np.empty((len(row), mixtures.n_classes))
     for block in mixtures.blocks(pairs[:, 0]):
         own = slice(*offsets[[block.start, min(block.stop, len(pairs))]])
-        np.put_along_axis(points[own], pairs[row[own], 1:], mixtures.points_at(atom[own]), axis=1)
+        ranks = pairs[row[own], 1:]
+        np.put_along_axis(points[own], ranks, mixtures.points_at(atom[own]), axis=1)
     return Mixtures.trusted(points, mixtures.weights[atom], offsets, packed.inverse)

@@ -271,7 +271,8 @@ def _group_atoms(atoms: Atoms, pool: Array) -> _AtomGroups:
     belongs = sparse.csr_array((pool, member, np.arange(len(pool) + 1)))
     weights = np.asarray(belongs.sum(axis=0), dtype=np.float64)
     means = (belongs.T @ np.column_stack([features, entropy])) / weights[:, None]
-    return _AtomGroups(member, weights, _whiten(means[:, :2], weights), means[:, [0, 2]], belongs)
+    white = _whiten(means[:, :2], weights)
+    return _AtomGroups(member, weights, white, means[:, [0, 2]], belongs)
 
 
 def _tilted_cells(
