@@ -59,6 +59,8 @@ ROOMS: dict[str, list[str]] = {
         "betting",
         "shift_evidence",
         "means",
+        "bernstein_proofs",
+        "bernstein_programs",
         "bernstein",
         "polynomials",
         "bounds",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import stats
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array
@@ -28,34 +28,36 @@ from hocal._base.validation import (
     check_snapshot_size,
     check_weights,
 )
+from hocal.guarantees.bernstein_programs import (
+    least_majorant,
+    least_simplex_majorant,
+    nearest_sum,
+    one_sided_penalties,
+)
+from hocal.guarantees.bernstein_proofs import (
+    N_PROOF,
+    N_SIMPLEX,
+    bernstein_basis,
+    chebyshev_grid,
+    proven_excess,
+    simplex_excess,
+)
 from hocal.uncertainty.entropy import Brier, Entropy, Separable, get_entropy
-from hocal.uncertainty.own_entropy import least_concave_majorant
 
 __all__ = [
     "BernsteinEstimator",
     "bernstein_estimator",
-    "bernstein_excess",
-    "chebyshev_grid",
-    "least_majorant",
     "snapshot_marginal",
 ]
 
 Side = Literal["minimax", "upper", "lower"]
 SIDES: tuple[Side, ...] = ("minimax", "upper", "lower")
 
-_ROUNDING = 1e-12  # of a Bernstein sum, relative to its largest term
-# Times the largest g: keeps the program bounded when no mixture has the reference counts.
-_WILDEST = 100.0
-# Of a one-sided 97.5% tail, to weigh the spread of a statistic against its mean.
-_EXPONENT = math.log(40)
 # Points at which a polynomial is compared with g: fewer than the wiggles of degree k need would do
 # in the middle, but entropies are steep at the ends.
 _N_CONSTRAINTS = 1_000
 _N_CONSTRAINTS_PER_LABEL = 100
-_N_PROOF = 8_000  # points at which a bound between them is proven
-# Least penalties of slope and spread: they choose among equally good statistics.
-_LEAST_SLOPE = 1e-6
-_LEAST_SPREAD = 1e-9
+_LEAST_SLOPE = 1e-6  # least penalty of the slope: it chooses among equally good statistics
 LARGEST_EPSILON = 1_000.0  # far above any distance between distributions, which is at most 2
 _REFERENCE_ROUNDING = 1e-5  # relative, of the sum of a reference
 
@@ -258,18 +260,15 @@ def _fit(
     g = _component(entropy, n_classes)
     if side == "minimax":
         x = _constraint_grid(k)
-        values = _nearest(x, g(x), k, n_classes, slope=max(epsilon, _LEAST_SLOPE))
+        values = nearest_sum(x, g(x), k, n_classes, slope=max(epsilon, _LEAST_SLOPE))
     else:
         values = _one_sided(g, np.array(weights), n_classes, side, n_items, epsilon)
-    excesses = [_proven_excess(values, g, sign) for sign in (1, -1)]
+    n_points = N_PROOF if n_classes == 2 else N_SIMPLEX // 2  # a bias may be a little too large
+    excesses = [proven_excess(values, g, sign, n_points) for sign in (1, -1)]
     if n_classes == 2:
         return _finish(values, k, n_classes, side, max(float(e.max()) for _, e in excesses))
-    # sum_j e(p_j) <= n_classes * majorant(1 / n_classes), by concavity of the majorant and sum_j
-    # p_j = 1.
-    worst = max(
-        float(np.interp(1 / n_classes, z, least_concave_majorant(z, e))) for z, e in excesses
-    )
-    return _finish(values, k, n_classes, side, n_classes * worst)
+    worst = max(float(simplex_excess(*excess, n_classes).bound.max()) for excess in excesses)
+    return _finish(values, k, n_classes, side, max(worst, 0.0))
 
 
 def _constraint_grid(k: int) -> Array:
@@ -284,18 +283,17 @@ def _one_sided(
     n_items: float,
     epsilon: float,
 ) -> Array:
-    """Return the beta of the cheapest Bernstein polynomial above g, or below it."""
+    """Return the beta of the cheapest Bernstein sum above G, or below it."""
     sign = 1 if side == "upper" else -1  # a minorant of g is minus a majorant of -g
-    x = _constraint_grid(len(weights) - 1)
-    # The two terms of a Bernstein interval, the first doubled: a mean deviation understates a
-    # skewed spread.
-    deviation = 2 * math.sqrt(2 * _EXPONENT / n_items)
-    spread = max(_EXPONENT / (3 * n_items), _LEAST_SPREAD)
-    penalties = {"deviation": deviation, "spread": spread, "slope": epsilon}
-    values = sign * least_majorant(x, sign * g(x), weights, n_classes, **penalties)
-    _, excess = _proven_excess(values, g, -sign)
-    values += sign * max(float(excess.max()), 0.0)  # Bernstein terms sum to 1
-    return values
+    k = len(weights) - 1
+    penalties = one_sided_penalties(n_items) | {"slope": epsilon}
+    if n_classes > 2 and k > 1:
+        return least_simplex_majorant(g, weights, n_classes, sign, penalties)
+    x = _constraint_grid(k)
+    basis = bernstein_basis(x, k)
+    values = sign * least_majorant(basis, sign * g(x), weights, n_classes, **penalties)
+    _, excess = proven_excess(values, g, -sign)
+    return values + sign * max(float(excess.max()), 0.0)  # Bernstein terms sum to 1
 
 
 def _finish(values: Array, k: int, n_classes: int, side: Side, bias: float) -> BernsteinEstimator:
@@ -331,152 +329,6 @@ def _extremes(values: Array, n_classes: int) -> tuple[float, float]:
             options.append(before + np.array([[gain], [-gain]]))
         table = np.min(options, axis=0)
     return n_classes * values[0] + table[0, k], n_classes * values[0] - table[1, k]
-
-
-def least_majorant(
-    x: Array,
-    floor: Array,
-    weights: Array,
-    n_classes: int,
-    *,
-    deviation: float = 0,
-    spread: float = 0,
-    slope: float = 0,
-) -> Array:
-    """Return the beta of the cheapest Bernstein polynomial that is at least `floor` on the grid x.
-
-    Minimises weights @ beta + deviation * (bound on E|Z - constant|) + spread * (bound on the range
-    of Z) + slope * (Lipschitz constant of Z). Adding c0 + c1 s_j to beta(s_j) adds the constant
-    n_classes * c0 + k * c1 to Z, so spread is measured from the best such line.
-    """
-    k = len(weights) - 1
-    unit = np.eye(k + 1)
-    height = _WILDEST * float(np.abs(floor).max())
-    line = np.stack([np.ones(k + 1), np.arange(k + 1.0)], axis=-1)
-    total = np.array([float(n_classes), k])
-    if n_classes == 2:  # Z = beta(s_1): only a constant is free
-        line = line[:, :1]
-        total = np.ones(1)
-    steps, step_cost = _step_rows(k, n_classes)
-    costs = {
-        "beta": weights,
-        "distance": deviation * weights,
-        "centre": 0 * total,
-        "steps": slope * step_cost,
-    }
-    costs |= {"above": spread * total, "below": -spread * total}
-    rows = [({"beta": -_basis(x, k)}, -floor)]
-    rows += [
-        ({"beta": s * unit, "distance": -unit, "centre": -s * line}, np.zeros(k + 1))
-        for s in (1, -1)
-    ]
-    rows += [
-        ({"beta": unit, "above": -line}, np.zeros(k + 1)),
-        ({"beta": -unit, "below": line}, np.zeros(k + 1)),
-    ]
-    box = {"beta": (-height, height), "distance": (0, None)}
-    return _minimise(costs, rows + steps, box)["beta"]
-
-
-def _nearest(x: Array, target: Array, k: int, n_classes: int, *, slope: float) -> Array:
-    """Return the beta of least bias n_classes * c0 + c1, with |Q(x) - g(x)| <= c0 + c1 x."""
-    line = np.ones((len(x), 1)) if n_classes == 2 else np.stack([np.ones_like(x), x], axis=-1)
-    steps, step_cost = _step_rows(k, n_classes)
-    costs = {"beta": np.zeros(k + 1), "steps": slope * step_cost}
-    costs["band"] = np.ones(1) if n_classes == 2 else np.array([float(n_classes), 1])
-    rows = [({"beta": s * _basis(x, k), "band": -line}, s * target) for s in (1, -1)]
-    return _minimise(costs, rows + steps, {})["beta"]
-
-
-Rows = list[tuple[dict[str, Array], Array]]
-
-
-def _step_rows(k: int, n_classes: int) -> tuple[Rows, Array]:
-    """Return rows that hold the rises of beta between two numbers, and their Lipschitz cost."""
-    rise = np.diff(np.eye(k + 1), axis=0)
-    zero = np.zeros(k)
-    sides = np.array([[1.0], [1.0]] if n_classes == 2 else [[1.0, 0.0], [0.0, -1.0]])
-    rows = [
-        ({"beta": s * rise, "steps": -np.tile(side, (k, 1))}, zero)
-        for s, side in zip((1, -1), sides, strict=True)
-    ]
-    return rows, k / 2 * (np.ones(1) if n_classes == 2 else np.array([1.0, -1.0]))
-
-
-def _minimise(costs: dict[str, Array], rows: Rows, bounds: dict[str, Any]) -> dict[str, Array]:
-    """Solve a linear program over named blocks; rows are sum block @ variables <= limit."""
-    matrix = [
-        np.hstack(
-            [row.get(name, np.zeros((len(limit), len(cost)))) for name, cost in costs.items()]
-        )
-        for row, limit in rows
-    ]
-    limits = np.concatenate([limit for _, limit in rows])
-    box = [bounds.get(name, (None, None)) for name, cost in costs.items() for _ in cost]
-    cost = np.concatenate(list(costs.values()))
-    solution = optimize.linprog(
-        cost, A_ub=np.vstack(matrix), b_ub=limits, bounds=box, method="highs"
-    )
-    if solution.x is None:
-        raise RuntimeError(
-            f"The linear program of a Bernstein estimator failed: {solution.message}"
-        )
-    return dict(
-        zip(
-            costs,
-            np.split(solution.x, np.cumsum([len(c) for c in costs.values()])[:-1]),
-            strict=True,
-        )
-    )
-
-
-def bernstein_excess(
-    values: Array, x: Array, target: Array, *, sign: int = -1, sagitta: Array | float = 0.0
-) -> Array:
-    """Return numbers on the grid x that, interpolated, are at least sign * (Q - target) on [0, 1].
-
-    Between neighbours at distance h, Q leaves its chord by at most h^2/8 max|Q''|, and
-    |Q''| <= k(k-1) max|second difference of beta|. `sagitta` bounds, for each interval, how far
-    -sign * target leaves its chord downwards; 0 where its chords lie above it.
-    """
-    k = len(values) - 1
-    bend = k * (k - 1) * np.abs(np.diff(values, 2)).max(initial=0)
-    between = bend * np.diff(x) ** 2 / 8 + sagitta
-    margin = np.maximum(np.append(between, 0), np.append(0, between)) + _ROUNDING * (
-        1 + np.abs(values).max()
-    )
-    return np.asarray(sign * (_basis(x, k) @ values - target) + margin)
-
-
-def _proven_excess(values: Array, g: Callable[[Array], Array], sign: int) -> tuple[Array, Array]:
-    """Return a fine grid and a bound on sign * (Q - g) for a concave g, as in `bernstein_excess`.
-
-    g lies above its chord, but below the continued chords of the two neighbouring intervals. These
-    rise above the chord with slopes a and b and meet at height h / (1/a + 1/b).
-    """
-    x = chebyshev_grid(_N_PROOF)
-    target = g(x)
-    step = np.diff(x)
-    if sign > 0:
-        return x, bernstein_excess(values, x, target, sign=sign)
-    slope = np.diff(target) / step
-    before = np.concatenate([[np.inf], slope[:-1]]) - slope
-    after = slope - np.concatenate([slope[1:], [-np.inf]])
-    with np.errstate(divide="ignore"):
-        sagitta = step / (1 / np.maximum(before, 0) + 1 / np.maximum(after, 0))
-    return x, bernstein_excess(values, x, target, sign=sign, sagitta=sagitta)
-
-
-def chebyshev_grid(n_points: int) -> Array:
-    """Return points of [0, 1], spaced like x^(3/4) at both ends, where entropies are steep."""
-    inner = np.sin(np.pi / 2 * np.linspace(0, 1, n_points)) ** 2
-    return np.asarray(np.sin(np.pi / 2 * inner) ** 2)
-
-
-def _basis(x: Array, k: int) -> Array:
-    """Return Bin(i; k, x), one row for each x."""
-    i = np.arange(k + 1)
-    return np.asarray(special.comb(k, i) * x[:, None] ** i * (1 - x[:, None]) ** (k - i))
 
 
 def _component(entropy: Entropy, n_classes: int) -> Callable[[Array], Array]:

@@ -15,11 +15,12 @@ from hocal._base.validation import (
     check_integer,
     check_number,
 )
-from hocal.guarantees.bernstein import (
-    LARGEST_EPSILON,
+from hocal.guarantees.bernstein import LARGEST_EPSILON
+from hocal.guarantees.bernstein_programs import least_majorant
+from hocal.guarantees.bernstein_proofs import (
+    bernstein_basis,
     bernstein_excess,
     chebyshev_grid,
-    least_majorant,
 )
 from hocal.guarantees.bounds import METHODS, Bound, Method
 from hocal.uncertainty.moments import central_moments, snapshot_weights
@@ -72,7 +73,8 @@ def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: flo
     ends = [end for end in (centre - radius, centre + radius) if 0 < end < 1]
     coarse = np.union1d(chebyshev_grid(N_CONSTRAINTS), ends)
     floor = _tail(coarse, centre, radius)
-    beta = least_majorant(coarse, floor, weights, 2, spread=SLIGHT_SPREAD, slope=epsilon)
+    basis = bernstein_basis(coarse, len(weights) - 1)
+    beta = least_majorant(basis, floor, weights, 2, spread=SLIGHT_SPREAD, slope=epsilon)
     # The tail is closed and its ends are grid points, so the chords of its indicator lie above it.
     fine = np.union1d(chebyshev_grid(N_PROOF), ends)
     excess = bernstein_excess(beta, fine, _tail(fine, centre, radius))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from hocal._base.typing import Array
-from hocal.guarantees.bernstein import chebyshev_grid
+from hocal.guarantees.bernstein_proofs import chebyshev_grid
 from hocal.uncertainty.entropy import Shannon
 from hocal.uncertainty.own_entropy import least_concave_majorant
 
