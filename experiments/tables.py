@@ -2,7 +2,7 @@
 
     python experiments/tables.py
 
-The documents are README.md here, README.md of the repository and docs/two-labels.md.
+The documents are README.md here and of the repository, and some pages of docs/.
 """
 
 import json
@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 NAMES = {"empirical": "empirical (the paper's)", "cells": "cells", "items": "items"}
 DEFAULT = "items"  # what hocal does unless told otherwise
+LIMITS = ("deadline", "Hoeffding", "empirical Bernstein", "Clopper-Pearson")
 
 
 def stored(name: str) -> Any:
@@ -305,6 +306,29 @@ def certificate_widths() -> str:
         name.replace("shannon", "Shannon").replace("brier", "Brier") for name in found["width"]
     ]
     return table(["k", *heads, "the paper's, aleatoric (Shannon / Brier)", "misses"], rows)
+
+
+def limit_widths() -> str:
+    """Return the widths of limits of a mean, and of classical intervals."""
+    rows = []
+    for n_draws, laws in stored("limit_widths")["by draws"].items():
+        for name, widths in laws.items():
+            shown = [number(widths[method], 4) for method in LIMITS if method in widths]
+            exact = shown[3] if len(shown) > 3 else "-"
+            largest = number(widths["largest ratio to Hoeffding"], 2)
+            rows.append([n_draws, name.replace(", 0.", ", ."), *shown[:3], exact, largest])
+    heads = ["draws", "law", *LIMITS, "widest, of Hoeffding's"]
+    return table(heads, rows)
+
+
+def limit_widths_of_coins() -> str:
+    """Return the widths of limits of a coin's mean, for 1,000 draws."""
+    laws = stored("limit_widths")["by draws"]["1000"]
+    rows = [
+        [name.replace(", 0.", ", ."), *(number(widths.get(method, np.nan), 4) for method in LIMITS)]
+        for name, widths in laws.items()
+    ]
+    return table(["1,000 draws", *LIMITS], rows).replace("| nan |", "| - |")
 
 
 def ranking() -> str:
@@ -896,6 +920,7 @@ TABLES: tuple[Maker, ...] = (
     worlds_errors,
     label_efficiency,
     certificate_widths,
+    limit_widths,
     ranking,
     monitor,
     monitor_parts,
@@ -922,6 +947,7 @@ DOCUMENTS: dict[Path, tuple[Maker, ...]] = {
     HERE / "README.md": TABLES,
     ROOT / "README.md": (accuracy_per_label, labels_saved, epistemic_claim),
     ROOT / "docs" / "two-labels.md": (ensemble_claim,),
+    ROOT / "docs" / "guarantees.md": (limit_widths_of_coins,),
     ROOT / "docs" / "guides" / "prediction-sets.md": (label_sets_claim,),
 }
 

@@ -165,3 +165,26 @@ def posterior(atoms: AtomList, snapshot: Sequence[int]) -> list[float]:
     """Return the weights of the atoms given labels, by Bayes' rule."""
     joint = [w * multinomial(snapshot, p) for w, p in atoms]
     return [x / sum(joint) for x in joint]
+
+
+def box_limits(g: Callable[[float], float], lower: Vector, upper: Vector) -> tuple[float, float]:
+    """Return the least sum of chords and the largest sum of g(p_j) between two vectors.
+
+    Shares rise to a common level, or the classes with the flattest chords are filled first.
+    """
+    if sum(lower) > 1 or sum(upper) < 1:
+        lower, upper = [0.0] * len(lower), [1.0] * len(upper)
+    pairs = list(zip(lower, upper, strict=True))
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        level = (low + high) / 2
+        total = sum(min(max(level, a), b) for a, b in pairs)
+        low, high = (level, high) if total < 1 else (low, level)
+    largest = sum(g(min(max(high, a), b)) for a, b in pairs)
+    chords = sorted(((g(b) - g(a)) / (b - a) if b > a else 0.0, b - a) for a, b in pairs)
+    left = 1 - sum(lower)
+    least = sum(g(a) for a in lower)
+    for slope, room in chords:
+        least += slope * min(left, room)
+        left -= min(left, room)
+    return max(least, 0.0), largest

@@ -52,6 +52,7 @@ def assert_same(found: Any, kept: Any, tolerance: float = 5e-4, where: str = "")
         "experiments/README.md",
         "README.md",
         "docs/two-labels.md",
+        "docs/guarantees.md",
         "docs/guides/prediction-sets.md",
     ],
 )
@@ -172,6 +173,22 @@ def test_certificates_have_the_stored_widths(load: Load) -> None:
     found = load("certificate_widths").resample(load("real_data").cifar10h(), 3, 0)
 
     assert_same(found, stored("certificate_widths")["by labels"]["3"], tolerance=2e-3)
+
+
+def test_limits_of_a_mean_have_the_stored_widths(load: Load) -> None:
+    script = load("limit_widths")
+    found = {"coin, 0.1": script.coin(0.1, 200), "three values": script.three_values(200)}
+
+    for name, widths in found.items():
+        known = stored("limit_widths")["by draws"]["200"][name]
+        assert widths == pytest.approx(known, abs=1e-4)
+
+
+def test_no_stored_limit_of_a_mean_is_wider_than_that_of_hoeffding() -> None:
+    for laws in stored("limit_widths")["by draws"].values():
+        for widths in laws.values():
+            assert widths["largest ratio to Hoeffding"] <= 1
+            assert widths["deadline"] < widths["empirical Bernstein"]
 
 
 # Single items

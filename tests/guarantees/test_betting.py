@@ -1,14 +1,11 @@
-"""One-sided betting limits, pairs, and entropies between classwise limits."""
+"""One-sided limits by fixed stakes."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pytest
 
-from hocal.guarantees.betting import Draws, box_limits, lower_limit, pair_draws, upper_limit
-from hocal.uncertainty.entropy import Brier, Shannon
+from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 
 
 def coin(zeros: float, ones: float) -> Draws:
@@ -61,47 +58,3 @@ def test_columns_are_treated_one_by_one() -> None:
     apart = [upper_limit(Draws.of(column, repeats, 0, 1), 0.05)[0] for column in values.T]
 
     assert together == pytest.approx(apart)
-
-
-def test_pairs_average_the_statistic_over_different_items() -> None:
-    """Three items, two alike: of the three pairs one is of equal and two are of different items."""
-    draws = pair_draws(np.eye(2), np.array([2.0, 1.0]), np.full(2, 0.5), 0, 1)
-
-    assert draws.values[:, 0].tolist() == [0, 1]
-    assert draws.repeats[:, 0] == pytest.approx([1 / 3, 2 / 3])
-
-
-def test_pairs_never_win_more_than_the_average_over_all_pairings() -> None:
-    """Jensen's inequality, which makes the use of all pairs valid."""
-    shares = np.array([[1, 0], [0.5, 0.5], [0.25, 0.75], [0, 1]])
-    draws = pair_draws(shares, np.ones(4), np.full(4, 0.5), 0, 1)
-    statistic = 1 - shares @ shares.T
-    stake, m = 0.9, 0.7
-
-    used = np.exp((draws.repeats * np.log1p(stake * (m - draws.values))).sum())
-    pairings = [
-        (1 + stake * (m - statistic[a, b])) * (1 + stake * (m - statistic[c, d]))
-        for a, b, c, d in itertools.permutations(range(4))
-    ]
-
-    assert used <= np.mean(pairings) * (1 + 1e-3)  # values are rounded to bins
-
-
-@pytest.mark.parametrize("entropy", [Shannon(), Brier()])
-def test_entropies_between_limits_are_bracketed(entropy: Shannon | Brier) -> None:
-    generator = np.random.default_rng(0)
-    lower, upper = np.array([0.3, 0.05, 0.0, 0.1]), np.array([0.8, 0.3, 0.1, 0.4])
-    p = generator.dirichlet(np.ones(4), 50_000)
-    between = p[((p >= lower) & (p <= upper)).all(axis=1)]
-
-    low, high = box_limits(entropy.component, lower, upper)
-    values = entropy.value(between)
-
-    assert low <= values.min()
-    assert values.max() <= high <= values.max() + 0.02
-
-
-def test_limits_that_contradict_each_other_claim_nothing() -> None:
-    low, high = box_limits(Shannon().component, np.array([0.7, 0.7]), np.array([1.0, 1.0]))
-
-    assert (low, high) == (0, pytest.approx(np.log(2)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from hocal._base.interval import Interval
+from hocal.guarantees.betting import Draws
 from hocal.guarantees.binary_moments import moment_interval, tail_bound
 from hocal.guarantees.bounds import (
     aleatoric_bound,
@@ -26,6 +26,7 @@ from hocal.guarantees.bounds import (
     projection_slack,
     sample_size,
 )
+from hocal.guarantees.fixed_number import lower_limits, upper_limits
 from hocal.guarantees.means import (
     betting_interval,
     empirical_bernstein_interval,
@@ -392,17 +393,15 @@ def test_betting_intervals_hold_the_mean_as_often_as_promised(
 ) -> None:
     """Each end is checked at delta / 2, with three standard errors."""
     rng, delta, n_samples = np.random.default_rng(6), 0.1, 2000
-
-    @cache  # samples of few values are often equal but for their order, which does not matter
-    def interval_of(sample: tuple[float, ...]) -> Interval:
-        return betting_interval(sample, delta=delta, deviation=deviation)
-
-    samples = [np.sort(WORLDS[world](rng, n_items)) for _ in range(n_samples)]
-    intervals = [interval_of(tuple(sample.tolist())) for sample in samples]
+    samples = [WORLDS[world](rng, n_items) for _ in range(n_samples)]
+    draws = [Draws.of(sample, np.ones(n_items), 0, 1) for sample in samples]
+    guess = None if deviation is None else np.full(n_samples, deviation)
+    lower = lower_limits(draws, delta / 2, guess)
+    upper = upper_limits(draws, delta / 2, guess)
     noise = 3 * math.sqrt(delta / 2 / n_samples)
 
-    assert np.mean([i.lower > MEANS[world] for i in intervals]) <= delta / 2 + noise
-    assert np.mean([i.upper < MEANS[world] for i in intervals]) <= delta / 2 + noise
+    assert np.mean(lower > MEANS[world]) <= delta / 2 + noise
+    assert np.mean(upper < MEANS[world]) <= delta / 2 + noise
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
@@ -466,16 +465,17 @@ def test_betting_is_narrower_than_empirical_bernstein_on_rare_events() -> None:
     assert bernstein.lower == 0
 
 
-def test_betting_ends_are_where_the_capital_reaches_its_mark() -> None:
+def test_few_betting_draws_end_where_the_capital_reaches_its_mark() -> None:
     """Followed draw by draw: the average of six capitals passes 2 / delta at the lower end."""
-    sample, delta = np.random.default_rng(11).beta(2, 5, 100), 0.05
+    sample, delta = np.random.default_rng(11).beta(2, 5, 19), 0.05
     end = betting_interval(sample, delta=delta).lower
 
     def capital(m: float) -> float:
         capitals = np.ones(6)
         for x in sample:
-            base = math.sqrt(2 * math.log(2 / delta) / 100)
-            capitals *= 1 + np.geomspace(2 * base, min(64 * base, 0.99 / m), 6) * (x - m)
+            base = math.sqrt(2 * math.log(2 / delta) / 19)
+            safe = 0.99 / m
+            capitals *= 1 + np.geomspace(min(2 * base, safe), min(64 * base, safe), 6) * (x - m)
         return float(capitals.mean())
 
     assert capital(end - 1e-6) > 2 / delta > capital(end + 1e-6)

@@ -17,6 +17,7 @@ from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics, Histogram, align_counts
 from hocal.guarantees.bounds import epsilon_bound
 from hocal.guarantees.cell_error import cell_epsilon
+from hocal.guarantees.cell_folds import advise_folds, assign_folds
 from hocal.guarantees.cell_uncertainty import (
     Advice,
     Sample,
@@ -25,7 +26,7 @@ from hocal.guarantees.cell_uncertainty import (
     cell_intervals,
     estimator_sizes,
 )
-from hocal.guarantees.certificates import Certificate, advise_folds, assign_folds, certify
+from hocal.guarantees.certificates import Certificate, certify
 from hocal.guarantees.effective_items import fewer_items
 
 EVERY = [
@@ -208,11 +209,30 @@ def test_more_items_than_can_be_paired_still_have_narrow_brier_intervals() -> No
 
 def test_advice_from_elsewhere_is_never_needed() -> None:
     sample = Sample(np.array([[5, 0, 0], [4, 1, 0]]), np.array([300.0, 100.0]))
-    alone = advise(None, estimator_sizes(sample.totals), n_classes=3, n_items=400, same_order=False)
+    alone = advise(None, estimator_sizes(sample.totals), n_classes=3, n_items=400)
 
     lower, upper = cell_intervals(sample, alone, 0.05)[Target("aleatoric", "shannon")]
 
     assert 0 < lower < upper < np.log(3)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_cell_unlike_its_advisers_has_useful_intervals(k: int) -> None:
+    """Advisers agree nine times in ten; people are torn about the items of the cell itself."""
+    generator = np.random.default_rng(0)
+    others = Sample(generator.multinomial(k, [0.9, 0.06, 0.04], 300), np.ones(300))
+    torn = Sample(generator.multinomial(k, [0.48, 0.48, 0.04], 150), np.ones(150))
+    advice = advise(others, (k,), n_classes=3, n_items=150, same_order=True)
+
+    found = cell_intervals(torn, advice, 0.05)
+
+    for quantity, least, largest in (
+        ("predictive", 0.65, 1.0),
+        ("aleatoric", 0.6, 1.07),
+        ("epistemic", 0.0, 0.35),
+    ):
+        lower, upper = found[Target(quantity, "shannon")]
+        assert least <= lower < upper < largest
 
 
 def test_only_labels_of_other_cells_choose_the_statistics() -> None:
@@ -225,7 +245,8 @@ def test_only_labels_of_other_cells_choose_the_statistics() -> None:
     fold = assign_folds(first)
 
     before, after = (
-        advise_folds(each, each.observed, fold, False)[fold[2]] for each in (first, second)
+        advise_folds(each, each.observed, fold, same_order=False)[fold[2]]
+        for each in (first, second)
     )
 
     assert isinstance(before, Advice)
@@ -456,3 +477,33 @@ def test_fewer_items_keep_the_shares_of_a_cell() -> None:
 def test_a_certificate_says_that_one_quantity_at_a_time_is_meant(certificate: Certificate) -> None:
     assert "for each cell on its own, one quantity at a time." in certificate.table()
     assert any("fixed in advance" in sentence for sentence in certificate.assumptions)
+
+
+def test_limits_at_any_time_are_wider_and_leave_epsilon_open(certificate: Certificate) -> None:
+    statistics = world()
+
+    lasting = certify(statistics, empirical(statistics), anytime=True)
+
+    lower, upper = lasting.interval("aleatoric")
+    low, high = certificate.interval("aleatoric")
+    assert np.mean((upper - lower)[:4]) > np.mean((high - low)[:4])
+    assert np.isnan(lasting.epsilon).all()
+    assert not any("fixed in advance" in sentence for sentence in lasting.assumptions)
+
+
+def test_rows_in_another_order_give_the_same_certificate_to_the_bit() -> None:
+    generator = np.random.default_rng(3)
+    counts = generator.multinomial(3, generator.dirichlet([2, 1, 1], 120))
+    shuffled = generator.permutation(120)
+    cells = np.arange(120) % 2
+
+    found = [
+        certify(each, empirical(each)).limits
+        for each in (
+            statistics_of(counts, cells, 2),
+            statistics_of(counts[shuffled], cells[shuffled], 2),
+        )
+    ]
+
+    for target, limits in found[0].items():
+        assert limits.tolist() == found[1][target].tolist()

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+import reference
 from hocal._base.typing import Array, IntArray
-from hocal.guarantees.betting import Draws, box_limits, lower_limit, upper_limit
+from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 from hocal.guarantees.cell_uncertainty import (
     TARGETS,
     Sample,
@@ -82,8 +83,23 @@ def test_boxes_of_cells_are_those_of_all_their_classes(entropy: Shannon | Brier)
     for cell, (each, times) in enumerate(pairs):
         columns = Draws.of_columns(each / each.sum(axis=1, keepdims=True), times, 0, 1)
         ends = lower_limit(columns, 0.1 / 12), upper_limit(columns, 0.1 / 12)
-        alone = box_limits(entropy.component, *ends)
+        alone = reference.box_limits(lambda x: float(entropy.component(np.array(x))), *ends)
         assert (found[0][cell], found[1][cell]) == pytest.approx(alone, abs=1e-12)
+
+
+@pytest.mark.parametrize("entropy", [Shannon(), Brier()])
+def test_entropies_between_limits_are_bracketed(entropy: Shannon | Brier) -> None:
+    generator = np.random.default_rng(0)
+    lower, upper = np.array([0.3, 0.05, 0.0, 0.1]), np.array([0.8, 0.3, 0.1, 0.4])
+    p = generator.dirichlet(np.ones(4), 50_000)
+    between = p[((p >= lower) & (p <= upper)).all(axis=1)]
+    once = np.ones((1, 4), dtype=np.int64)
+
+    low, high = box_limits_of_rows(entropy.component, lower[None], upper[None], once)
+
+    values = entropy.value(between)
+    assert low[0] <= values.min()
+    assert values.max() <= high[0] <= values.max() + 0.02
 
 
 def test_boxes_of_limits_that_failed_say_nothing() -> None:
@@ -108,9 +124,9 @@ def test_intervals_of_cells_do_not_depend_on_their_company(advised: bool) -> Non
     alone = advise(None, sizes, **options)
     advice = advise(samples[-3], sizes, **options) if advised else alone
 
-    together = all_intervals(samples, [advice] * 6, 0.05, fallback=[alone] * 6)
+    together = all_intervals(samples, [advice] * 6, 0.05)
 
     for cell, sample in enumerate(samples):
-        single = cell_intervals(sample, advice, 0.05, fallback=alone)
+        single = cell_intervals(sample, advice, 0.05)
         for target in TARGETS:
             assert together[target][cell] == pytest.approx(single[target], abs=1e-12)

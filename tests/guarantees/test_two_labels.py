@@ -8,7 +8,8 @@ from scipy import stats
 from scipy.optimize import linprog
 
 from hocal.guarantees.cell_uncertainty import Sample, Target, advise, cell_intervals
-from hocal.guarantees.entropy_ranges import binomial_limits, shannon_range
+from hocal.guarantees.entropy_ranges import shannon_range
+from hocal.guarantees.fixed_number import binomial_limits
 from hocal.uncertainty.entropy import Brier, Shannon
 
 

@@ -50,7 +50,7 @@ def test_intervals_and_estimates_are_drawn_at_the_numbers(certificate: Certifica
 
 def test_intervals_that_say_nothing_are_marked() -> None:
     certificate = (
-        hocal.SnapshotCalibrator().fit([[0.5, 0.5]] * 3, [[1, 1], [2, 0], [0, 2]]).certify(0.999)
+        hocal.SnapshotCalibrator().fit([[0.5, 0.5]] * 3, [[2, 0], [2, 0], [0, 2]]).certify(0.999)
     )
     display = CertificateDisplay.from_certificate(certificate, quantity="epistemic")
     name = "says nothing: the whole range"

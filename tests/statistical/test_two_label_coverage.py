@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from hocal.guarantees.entropy_ranges import binomial_limits, shannon_range
+from hocal.guarantees.entropy_ranges import shannon_range
+from hocal.guarantees.fixed_number import binomial_limits
 from hocal.uncertainty.entropy import Brier, Shannon
 
 pytestmark = pytest.mark.slow

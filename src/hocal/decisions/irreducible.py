@@ -188,7 +188,6 @@ def _advice(judged: Judged, n_items: int) -> Advice:
         estimator_sizes(judged.totals),
         n_classes=judged.counts.shape[1],
         n_items=n_items,
-        same_order=False,
     )
 
 

@@ -6,6 +6,7 @@ as `hocal.guarantees.bounds.sample_size` and `epsilon_bound` are for epsilon.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable
 
@@ -22,17 +23,19 @@ from hocal._base.validation import (
     check_random_state,
     check_snapshot_size,
 )
-from hocal.guarantees.betting import Draws, upper_limit
+from hocal.guarantees.betting import Draws
 from hocal.guarantees.bounds import sample_size
 from hocal.guarantees.cell_uncertainty import (
     ENTROPIES,
     SIZES,
     Sample,
-    Target,
     advise,
-    cell_intervals,
     estimator_sizes,
 )
+from hocal.guarantees.entropy_ranges import shannon_range
+from hocal.guarantees.fixed_number import binomial_limits, expected_error
+from hocal.guarantees.item_statistics import Statistic, item_draws
+from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.distinct_counts import compress
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -90,7 +93,7 @@ def items_needed(
     >>> assumed = hocal.Mixtures.from_dirichlet([[0.2, 0.2]])
     >>> labels = {k: k * items_needed(k=k, width=0.2, mixture=assumed) for k in (2, 5)}
     >>> min(labels, key=labels.get)  # labels per item of the cheapest study
-    2
+    5
     """
     if (epsilon is None) == (width is None):
         raise InputError(
@@ -135,12 +138,9 @@ def interval_width(
 ) -> float:
     """Return how wide the certified interval of a cell's aleatoric uncertainty will be.
 
-    With a mixture, this is the certificate of the labels it is expected to give, N proj_k(mixture),
-    in a cell that many others of its kind advise. From 100 items on it is a few per cent off for up
-    to five labels per item; with ten labels and few advisers real intervals of two or three classes
-    were up to twice as wide. Without, it bounds the mean width for every mixture, in a cell that no
-    other advises: betting limits at their worst, when the statistic takes its two extreme values
-    only, and the largest bias of each.
+    With a mixture, this is a forecast for a cell that many others of its kind advise, from 100
+    items on. Without, it bounds the mean width for every mixture, in a cell that no other advises.
+    With two labels per item both come from the binomial distribution of how often labels agree.
 
     Parameters
     ----------
@@ -198,17 +198,58 @@ def _forecast(
 ) -> Callable[[int], float]:
     """Return the width as a function of the number of items."""
     check_choice(entropy, "entropy", ENTROPIES)
+    if k == 2:
+        return _agreement_forecast(mixture, n_classes, delta, entropy)
     sizes = estimator_sizes(np.array([k]))
     if mixture is None:
         return lambda n_items: _worst_width(n_items, k, sizes, n_classes, delta, entropy)
     counts, chances = _likely_snapshots(mixture, k)
     others = Sample(counts, _ADVISERS * _A_HAIR_MORE * chances)
+    largest = float(get_entropy(entropy).maximum(n_classes))
 
     def width(n_items: int) -> float:
         advice = advise(others, sizes, n_classes=n_classes, n_items=n_items, same_order=k == 1)
-        sample = Sample(counts, n_items * _A_HAIR_MORE * chances)
-        lower, upper = cell_intervals(sample, advice, delta)[Target("aleatoric", entropy)]
-        return upper - lower
+        draws = item_draws(others, advice)
+        if k == 1:
+            loss = Statistic.LOSS if entropy == "shannon" else Statistic.BRIER_LOSS
+            return min(_likely_end(draws[loss], n_items, delta, 1), largest)
+        below = Statistic.LOWER_ALEATORIC if entropy == "shannon" else Statistic.DISAGREEMENT
+        above = Statistic.UPPER_ALEATORIC if entropy == "shannon" else Statistic.DISAGREEMENT
+        lower = max(_likely_end(draws[below], n_items, delta, -1), 0.0)
+        return min(_likely_end(draws[above], n_items, delta, 1), largest) - lower
+
+    return width
+
+
+def _likely_end(draws: Draws, n_items: int, delta: float, sign: int) -> float:
+    """Return where a limit of the mean of a statistic will lie, from its distribution."""
+    values = draws.values[:, 0]
+    chances = draws.repeats[:, 0] / draws.repeats.sum()
+    mean = float(chances @ values)
+    deviation = math.sqrt(float(chances @ (values - mean) ** 2))
+    error = expected_error(deviation, draws.high - draws.low, n_items, delta / 2)
+    return float(np.clip(mean + sign * error, draws.low, draws.high))
+
+
+def _agreement_forecast(
+    mixture: Mixtures | None, n_classes: int, delta: float, entropy: str
+) -> Callable[[int], float]:
+    """Return the width with two labels per item, of which only their agreement is known.
+
+    Without a mixture it is the largest over all shares of items whose labels disagree.
+    """
+    largest = float(get_entropy("brier").maximum(n_classes))
+    shares = np.linspace(0, largest, _N_MEANS)
+    if mixture is not None:
+        shares = decompose(mixture, "brier").aleatoric
+
+    def width(n_items: int) -> float:
+        pairs = [binomial_limits(n_items * share, n_items, delta / 2) for share in shares.tolist()]
+        inside = [(min(low, largest), min(high, largest)) for low, high in pairs]
+        if entropy == "brier":
+            return max(high - low for low, high in inside)
+        ranges = [shannon_range(*ends, n_classes) for ends in inside]
+        return max(high - low for low, high in ranges)
 
     return width
 
@@ -253,20 +294,17 @@ def _worst_width(
 ) -> float:
     """Bound the mean width of a cell that no other advises, whatever its mixture.
 
-    log(1 + stake * (m - x)) is concave in x, so among samples with one mean, that of the two
-    extreme values of the statistic has the limits farthest from it. How far, in units of the range,
-    depends on the mean only.
+    By Hoeffding's inequality, than which limits are never wider, and the largest bias of each
+    statistic.
     """
     largest = get_entropy(entropy).maximum(n_classes)
     if k == 1:
         return largest
-    mean = np.linspace(0, 1, _N_MEANS)
-    draws = Draws(np.array([[0.0], [1.0]]), n_items * np.stack([1 - mean, mean]), 0, 1)
-    overshoot = float((upper_limit(draws, delta / 2) - mean).max())
+    overshoot = math.sqrt(math.log(2 / delta) / (2 * n_items))
     if entropy == "brier":  # unbiased, from 0 to the disagreement of evenly spread labels
         most = k / (k - 1) * largest if k > n_classes else 1.0
         return min(2 * overshoot * most, largest)
-    advice = advise(None, sizes, n_classes=n_classes, n_items=n_items, same_order=False)
+    advice = advise(None, sizes, n_classes=n_classes, n_items=n_items)
     sides = advice.estimators.values()
     width = sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides)
     return min(width, largest)

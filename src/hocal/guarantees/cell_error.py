@@ -13,7 +13,8 @@ from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_integer
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.bounds import Bound, binomial_deviation, epsilon_bound
-from hocal.guarantees.cell_uncertainty import Sample, rows_by_cell, worst_slack
+from hocal.guarantees.cell_uncertainty import worst_slack
+from hocal.guarantees.samples import Sample, rows_by_cell
 from hocal.uncertainty.distance import wasserstein
 from hocal.uncertainty.distinct_counts import distinct_rows
 from hocal.uncertainty.mixtures import Mixtures

@@ -1,35 +1,19 @@
-"""What two labels per item say: exact limits of disagreement, and what it says about Shannon."""
+"""What a Brier uncertainty says about a Shannon uncertainty, whatever the mixture."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
 
 from hocal._base.typing import Array
 from hocal.guarantees.bernstein_proofs import chebyshev_grid
 from hocal.uncertainty.entropy import Shannon
 from hocal.uncertainty.own_entropy import least_concave_majorant
 
-__all__ = ["binomial_limits", "shannon_range"]
+__all__ = ["shannon_range"]
 
 _N_POINTS = 20_000  # of the upper end, which is rounded upwards to the next of them
-
-
-def binomial_limits(hits: float, n_draws: float, delta: float) -> tuple[float, float]:
-    """Return limits of a probability, each of which fails with chance delta (Clopper-Pearson).
-
-    Examples
-    --------
-    >>> from hocal.guarantees.entropy_ranges import binomial_limits
-    >>> [round(end, 3) for end in binomial_limits(50, 100, 0.025)]
-    [0.398, 0.602]
-    """
-    misses = n_draws - hits
-    lower = stats.beta.ppf(delta, hits, misses + 1) if hits > 0 else 0.0
-    upper = stats.beta.ppf(1 - delta, hits + 1, misses) if misses > 0 else 1.0
-    return float(lower), float(upper)
 
 
 def shannon_range(lower: float, upper: float, n_classes: int) -> tuple[float, float]:

@@ -13,19 +13,11 @@ import numpy as np
 from hocal._base.typing import Array
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.anytime import anytime_lower_limit, anytime_upper_limit
-from hocal.guarantees.betting import box_limits
-from hocal.guarantees.cell_uncertainty import (
-    TARGETS,
-    Advice,
-    Limits,
-    Sample,
-    Target,
-    advise,
-    estimator_sizes,
-    rows_by_cell,
-    statistic_values,
-)
+from hocal.guarantees.cell_advice import Advice, advise, estimator_sizes
+from hocal.guarantees.entropy_boxes import box_limits_of_rows
 from hocal.guarantees.entropy_ranges import shannon_range
+from hocal.guarantees.item_statistics import most_disagreement, statistic_values
+from hocal.guarantees.samples import TARGETS, Limits, Sample, Target, rows_by_cell
 from hocal.uncertainty.entropy import Brier, Shannon
 
 __all__ = ["lasting_limits"]
@@ -53,7 +45,7 @@ def lasting_limits(histogram: Histogram, n_cells: int, delta: float) -> dict[Tar
     """
     n_classes = histogram.counts.shape[1]
     sizes = estimator_sizes(histogram.totals)
-    advice = advise(None, sizes, n_classes=n_classes, n_items=N_ITEMS, same_order=False)
+    advice = advise(None, sizes, n_classes=n_classes, n_items=N_ITEMS)
     result = {target: np.full((n_cells, 2), np.nan) for target in TARGETS}
     for cell, rows in enumerate(rows_by_cell(histogram, n_cells)):
         if len(rows) == 0:
@@ -98,8 +90,14 @@ def _predictive(sample: Sample, delta: float) -> dict[str, Limits]:
         end = np.full(sample.n_classes, limit(none, 0.0, 1.0, share, repeats=sample.repeats))
         columns = sample.shares[:, seen].T
         end[seen] = [limit(each, 0.0, 1.0, share, repeats=sample.repeats) for each in columns]
-        ends.append(np.clip(end, 0.0, 1.0))
-    return {name: Limits(*box_limits(each.component, *ends)) for name, each in ENTROPIES.items()}
+        ends.append(np.clip(end, 0.0, 1.0)[None])
+    lower, upper = ends
+    once = np.ones((1, sample.n_classes), dtype=np.int64)
+    boxes = {
+        name: box_limits_of_rows(each.component, lower, upper, once)
+        for name, each in ENTROPIES.items()
+    }
+    return {name: Limits(float(low[0]), float(high[0])) for name, (low, high) in boxes.items()}
 
 
 def _aleatoric(sample: Sample, advice: Advice, entropy: str, delta: float) -> Limits:
@@ -119,10 +117,7 @@ def _aleatoric(sample: Sample, advice: Advice, entropy: str, delta: float) -> Li
 
 def _disagreement(sample: Sample, delta: float) -> Limits:
     """Return limits of how often two labels of an item differ."""
-    totals = sample.totals
-    values = totals / (totals - 1) * (1 - (sample.shares**2).sum(axis=1))
-    fewest = int(totals.min())
-    largest = Brier().maximum(sample.n_classes)
-    most = 1.0 if fewest <= sample.n_classes else fewest / (fewest - 1) * largest
+    values = sample.disagreements
+    most = most_disagreement(int(sample.totals.min()), sample.n_classes)
     low = anytime_lower_limit(values, 0.0, most, delta, repeats=sample.repeats)
     return Limits(low, anytime_upper_limit(values, 0.0, most, delta, repeats=sample.repeats))

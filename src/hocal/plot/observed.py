@@ -247,7 +247,6 @@ def _shannon_statistic(
         estimator_sizes(histogram.totals),
         n_classes=statistics.n_classes,
         n_items=float(n_items @ n_items / n_items.sum()),  # of the cell of a typical item
-        same_order=False,
     )
 
     def halfway(sample: Sample) -> Array:

@@ -1,0 +1,188 @@
+"""Bounded statistics of a cell's items whose means are uncertainties, or lie on one side of them.
+
+The labels of an item show its own label distribution p: aleatoric uncertainty. The loss that a
+guess q of the cell's mean label distribution m makes on an item's labels shows how uncertain m is:
+its mean is G(m) + D(m || q), at least the predictive uncertainty. What is left of the loss after
+the aleatoric part shows epistemic uncertainty.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+
+from hocal._base.typing import Array
+from hocal.guarantees.bernstein import BernsteinEstimator, Side
+from hocal.guarantees.betting import Draws
+from hocal.guarantees.cell_advice import Advice, largest_size
+from hocal.guarantees.item_pairs import MAX_PAIRED, epistemic_pairs, predictive_pairs
+from hocal.guarantees.samples import Sample
+
+__all__ = ["Statistic", "guess_losses", "item_draws", "most_disagreement", "statistic_values"]
+
+
+class Statistic(Enum):
+    """The statistics of a cell's items whose means are bounded."""
+
+    UPPER_ALEATORIC = "mean at least the aleatoric uncertainty"
+    LOWER_ALEATORIC = "mean at most the aleatoric uncertainty"
+    PLAIN_UPPER = "mean at least the aleatoric uncertainty, without advice"
+    PLAIN_LOWER = "mean at most the aleatoric uncertainty, without advice"
+    LOSS = "loss of a guess"
+    UPPER_REST = "loss of a guess less the lower aleatoric statistic"
+    LOWER_REST = "loss of a guess less the upper aleatoric statistic"
+    DISAGREEMENT = "disagreement between labels of an item"
+    BRIER_LOSS = "Brier score of a guess"
+    BRIER_REST = "Brier score of a guess less the disagreement"
+    PREDICTIVE_PAIRS = "disagreement between labels of two items"
+    EPISTEMIC_PAIRS = "disagreement between items less that inside them"
+
+
+def item_draws(sample: Sample, advice: Advice) -> dict[Statistic, Draws]:
+    """Return the statistics that a sample has items for, and that some limit needs."""
+    draws: dict[Statistic, Draws] = {}
+    several = sample.at_least(2)
+    if several.n_items > 0:
+        draws |= _aleatoric_draws(several, advice)
+    if 2 <= several.n_items <= MAX_PAIRED:
+        draws[Statistic.EPISTEMIC_PAIRS] = epistemic_pairs(several)
+    if advice.guess is not None:
+        for entropy, loss in (("shannon", Statistic.LOSS), ("brier", Statistic.BRIER_LOSS)):
+            losses = guess_losses(advice.guess, entropy)
+            draws[loss] = _loss_draws(sample, losses)
+            if several.n_items > 0:
+                draws |= _rests(several, advice, losses, entropy)
+    elif 2 <= sample.n_items <= MAX_PAIRED:
+        draws[Statistic.PREDICTIVE_PAIRS] = predictive_pairs(sample)
+    return draws
+
+
+def _rests(sample: Sample, advice: Advice, losses: Array, entropy: str) -> dict[Statistic, Draws]:
+    """Return what is left of the loss of a guess; of Brier, where items are too many to pair."""
+    if entropy == "brier" and sample.n_items <= MAX_PAIRED:
+        return {}
+    parts = SHANNON_RESTS if entropy == "shannon" else BRIER_RESTS
+    return {rest: _rest_draws(sample, advice, losses, part) for rest, part in parts.items()}
+
+
+# What is left of a loss, and the part of it that is taken away.
+SHANNON_RESTS = {
+    Statistic.UPPER_REST: Statistic.LOWER_ALEATORIC,
+    Statistic.LOWER_REST: Statistic.UPPER_ALEATORIC,
+}
+BRIER_RESTS = {Statistic.BRIER_REST: Statistic.DISAGREEMENT}
+SIDES: dict[Statistic, Side] = {
+    Statistic.UPPER_ALEATORIC: "upper",
+    Statistic.LOWER_ALEATORIC: "lower",
+}
+PLAIN_SIDES: dict[Statistic, Side] = {
+    Statistic.PLAIN_UPPER: "upper",
+    Statistic.PLAIN_LOWER: "lower",
+}
+
+
+def guess_losses(guess: Array, entropy: str) -> Array:
+    """Return the loss of each label under guessed label distributions, along the last axis."""
+    if entropy == "brier":
+        return np.asarray(1 - 2 * guess + (guess**2).sum(axis=-1, keepdims=True))
+    return np.asarray(-np.log(guess))
+
+
+def _aleatoric_draws(sample: Sample, advice: Advice) -> dict[Statistic, Draws]:
+    order = sample.order
+    smallest = int(sample.totals.min())
+    pairs = int(sample.totals.max()) == 2  # they agree, or they do not
+    most = most_disagreement(smallest, sample.n_classes)
+    values = sample.disagreements
+    disagreement = Draws.of(values, sample.repeats, 0, most, binary=pairs, order=order)
+    draws = {Statistic.DISAGREEMENT: disagreement}
+    if pairs:  # which says all
+        return draws
+    chosen = dict.fromkeys(SIDES, advice.estimators) | dict.fromkeys(PLAIN_SIDES, advice.plain)
+    for statistic, side in (SIDES | PLAIN_SIDES).items():
+        if chosen[statistic]:
+            values, used = _values(sample, chosen[statistic], side)
+            low = min(each.minimum for each in used)
+            high = max(each.maximum for each in used)
+            draws[statistic] = Draws.of(values, sample.repeats, low, high, order=order)
+    return draws
+
+
+def most_disagreement(total: int, n_classes: int) -> float:
+    """Return the largest disagreement of so many labels: all differ, or shares are even."""
+    return 1.0 if total <= n_classes else total / (total - 1) * (1 - 1 / n_classes)
+
+
+def _loss_draws(sample: Sample, losses: Array) -> Draws:
+    ends = (float(losses.min()), float(losses.max()))
+    return Draws.of(sample.shares @ losses, sample.repeats, *ends, order=sample.order)
+
+
+def _rest_draws(sample: Sample, advice: Advice, losses: Array, part: Statistic) -> Draws:
+    """Return the loss less a part of it, between the ends that labels can have."""
+    if part is Statistic.DISAGREEMENT:
+        values = sample.disagreements
+        most = most_disagreement(int(sample.totals.min()), sample.n_classes)
+        ends = [(float(losses.min()) - most, float(losses.max()))]
+    else:
+        values, used = statistic_values(sample, advice, SIDES[part])
+        ends = [_joint_ends(losses.tobytes(), estimator) for estimator in used]
+    low = min(least for least, _ in ends)
+    high = max(most for _, most in ends)
+    rest = sample.shares @ losses - values
+    return Draws.of(rest, sample.repeats, low, high, order=sample.order)
+
+
+@lru_cache(maxsize=512)  # all cells of a fold have the same guess
+def _joint_ends(loss_bytes: bytes, estimator: BernsteinEstimator) -> tuple[float, float]:
+    """Return the ends of <losses, s / k> - Z(s) over snapshots s, class by class."""
+    losses = np.frombuffer(loss_bytes)
+    k = estimator.k
+    counts = np.arange(k + 1)
+    if len(losses) == 2:  # Z is a function of the second count
+        both = (losses[0] * (k - counts) + losses[1] * counts) / k - estimator.values
+        return float(both.min()), float(both.max())
+    gains = losses[:, None] * counts / k - estimator.values  # (n_classes, k + 1)
+    table = np.full((2, k + 1), np.inf)  # (minimum of the rest and of minus it, labels given out)
+    table[:, 0] = 0
+    given = counts[:, None] - counts  # labels before, by labels after and labels of this class
+    for gain in gains:
+        before = np.where(given >= 0, table[:, given], np.inf)  # (2, after, of this class)
+        table = (before + np.stack([gain, -gain])[:, None]).min(axis=2)
+    return float(table[0, k]), float(-table[1, k])
+
+
+def statistic_values(
+    sample: Sample, advice: Advice, side: Side
+) -> tuple[Array, list[BernsteinEstimator]]:
+    """Return each item's one-sided statistic of its entropy, and the estimators that gave them."""
+    return _values(sample, advice.estimators, side)
+
+
+def _values(
+    sample: Sample, estimators: dict[tuple[Side, int], BernsteinEstimator], side: Side
+) -> tuple[Array, list[BernsteinEstimator]]:
+    sizes = tuple(size for name, size in estimators if name == side)
+    values = np.empty(len(sample.counts))
+    used = []
+    for total in np.unique(sample.totals):
+        rows = sample.totals == total
+        estimator = estimators[side, largest_size(total, sizes)]
+        beta = _elevate(estimator.values, int(total))
+        counts = sample.counts[rows]
+        values[rows] = beta[counts[:, 1]] if sample.n_classes == 2 else beta[counts].sum(axis=1)
+        used.append(estimator)
+    return values, used
+
+
+def _elevate(values: Array, total: int) -> Array:
+    """Return a statistic's average over all k of an item's labels, as a statistic of its counts."""
+    k = len(values) - 1
+    hits = np.arange(total + 1)
+    if k == total:
+        return values
+    chances = stats.hypergeom.pmf(np.arange(k + 1), total, hits[:, None], k)
+    return np.asarray(chances @ values)
