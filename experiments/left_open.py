@@ -9,7 +9,9 @@ labels depends on them only through which of the labels share a draw: through th
 the sums of w^2, ..., w^k, and of products of these. Worlds in which these agree show the same
 labels, however many items there are, and a linear program finds those of least and of most
 aleatoric uncertainty. A method that answers for one of the two must be wrong about the other: by
-half of the range between them, or more. Two minutes on one core.
+half of the range between them, or more. In the bimodal world, where two classes share all labels,
+the joint distribution of k labels depends on the expectations of x, ..., x^k for the share x of the
+one. Two minutes on one core.
 """
 
 from collections.abc import Iterable
@@ -20,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from protocol import digits, options, store
 from scipy.optimize import linprog
-from scipy.special import digamma
-from worlds import ASKED, LABELS, WORLDS, Array, Generator
+from scipy.special import digamma, entr
+from worlds import ASKED, GROWING, LABELS, WORLDS, Array, Generator
 
 PIECES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)  # equal weights
 SHARES = np.linspace(0.05, 1, 20)  # of all weights together
@@ -36,14 +38,16 @@ KINDS: dict[str, float | Array] = {
     "lapses, class unknown": LAPSE,
     "fixed confusions, 20 classes": 8.0,
     "fixed confusions, 100 classes": 8.0,
+    "Dirichlet, 5 classes": 5.0,
 }
+COIN_SHARES = np.linspace(0, 1, 401)
 
 
 class Part(NamedTuple):
     """A kind of label distribution."""
 
     aleatoric: float  # nats, on average over the predictions
-    sums: Array  # what the joint distribution of up to five labels depends on
+    sums: Array  # what the joint distribution of labels depends on
 
 
 def sums_of_weights(weights: Array) -> Array:
@@ -93,10 +97,9 @@ def dirichlet(precision: float, mean: Array) -> Part:
     return Part(float(expected.mean()), sums_of_dirichlet(precision))
 
 
-def extremes(truth: Part, parts: Iterable[Part], k: int) -> tuple[float, float]:
+def extremes(truth: Part, parts: Iterable[Part], places: list[int]) -> dict[str, float]:
     """Return the least and the most aleatoric uncertainty among mixtures with the same labels."""
     parts = [truth, *parts]
-    places = needed(k)
     sums = np.array([part.sums[places] for part in parts]).T
     equal = np.vstack([sums, np.ones(len(parts))])
     cost = np.array([part.aleatoric for part in parts])
@@ -104,25 +107,35 @@ def extremes(truth: Part, parts: Iterable[Part], k: int) -> tuple[float, float]:
     least, most = solve(cost), solve(-cost)
     assert least.success
     assert most.success
-    return float(least.fun), float(-most.fun)
+    ends = {"least": float(least.fun), "most": float(-most.fun)}
+    return {name: digits(end) for name, end in ends.items()} | {
+        "half": digits((ends["most"] - ends["least"]) / 2)
+    }
 
 
 def left_open(world: str, n_items: int) -> dict[str, Any]:
     """Return the truth of a world, and the range that k labels per item leave open."""
     generator = np.random.default_rng(0)
-    mean = WORLDS[world](n_items, generator).mean
+    mean = (WORLDS | GROWING)[world](n_items, generator).mean
     tried = [np.full(number, share / number) for number in PIECES for share in SHARES]
     parts = [pieces(weights, mean, generator) for weights in [np.zeros(0), *tried]]
     parts += [dirichlet(precision, mean) for precision in PRECISIONS]
     kind = KINDS[world]
     spread = isinstance(kind, float)
     truth = dirichlet(kind, mean) if spread else pieces(np.asarray(kind), mean, generator)
-    result: dict[str, Any] = {"truth": digits(truth.aleatoric)}
-    for k in LABELS:
-        least, most = extremes(truth, parts, k)
-        result[str(k)] = {"least": digits(least), "most": digits(most)}
-        result[str(k)]["half"] = digits((most - least) / 2)
-    return result
+    ranges = {str(k): extremes(truth, parts, needed(k)) for k in LABELS}
+    return {"truth": digits(truth.aleatoric)} | ranges
+
+
+def coins() -> dict[str, Any]:
+    """Return the same for the bimodal world: half of the items are coin tosses, half certain."""
+    powers = COIN_SHARES[:, None] ** np.arange(1, max(LABELS) + 1)
+    entropy = entr(COIN_SHARES) + entr(1 - COIN_SHARES)
+    parts = [Part(float(value), sums) for value, sums in zip(entropy, powers, strict=True)]
+    toss = parts[len(parts) // 2]
+    truth = Part(toss.aleatoric / 2, (toss.sums + (parts[0].sums + parts[-1].sums) / 2) / 2)
+    ranges = {str(k): extremes(truth, parts, list(range(k))) for k in LABELS}
+    return {"truth": digits(truth.aleatoric)} | ranges
 
 
 def main() -> None:
@@ -131,6 +144,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=300, help="predictions to average over")
     chosen = parser.parse_args()
     result = {world: left_open(world, chosen.items) for world in KINDS}
+    result["bimodal"] = coins()
     store("left_open", {"items": chosen.items, "unit": "nats", "asked": ASKED, "worlds": result})
     for world, found in result.items():
         ranges = ", ".join(

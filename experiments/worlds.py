@@ -27,7 +27,7 @@ LABELS = (2, 3, 5)
 N_ITEMS = 5_000
 N_TEST = 5_000
 SIZES = (5_000, 10_000, 20_000, 40_000, 80_000)
-GROWING_LABELS = 3
+GROWING_LABELS = (3, 5)
 ASKED = {"2": 0.12, "3": 0.05, "5": 0.05}  # largest bias, nats
 ASKED_SLOPE = -1 / 3
 NOTHING = 1e-9  # a probability that is as good as zero
@@ -149,9 +149,9 @@ def biases(world: str, k: int, method: str, seed: int, n_items: int = N_ITEMS) -
     return {"aleatoric": aleatoric, "epistemic": epistemic, "predictive": predictive}
 
 
-def cell_error(world: str, n_items: int, method: str, seed: int) -> float:
+def cell_error(world: str, k: int, n_items: int, method: str, seed: int) -> float:
     """Return the item-averaged error of the mean aleatoric uncertainty of cells, in nats."""
-    calibrator, test = fitted(GROWING[world], n_items, GROWING_LABELS, method, seed)
+    calibrator, test = fitted(GROWING[world], n_items, k, method, seed)
     gaps = calibrator.decompose(test.predictions).aleatoric - test.aleatoric
     cells = calibrator.partition_.assign(test.predictions)
     return float(np.abs(np.bincount(cells, gaps)).sum() / len(gaps))
@@ -182,11 +182,15 @@ def all_biases(seeds: range, jobs: int, n_items: int, worlds: list[str]) -> dict
 
 def all_errors(seeds: range, jobs: int, sizes: tuple[int, ...]) -> dict[str, Any]:
     """Return the errors of cell averages by the number of items, and how fast they fall."""
-    rows = [(world, size, method) for world in GROWING for method in METHODS for size in sizes]
+    worlds = [(world, k) for world in GROWING for k in GROWING_LABELS]
+    rows = [(*world, size, method) for world in worlds for method in METHODS for size in sizes]
     runs = iter(in_parallel(cell_error, [(*row, seed) for row in rows for seed in seeds], jobs))
-    result: dict[str, Any] = {world: {method: {} for method in METHODS} for world in GROWING}
-    for world, size, method in rows:
-        result[world][method][str(size)] = summarise([next(runs) for _ in seeds])
+    result: dict[str, Any] = {
+        f"{world}, k = {k}": {method: {} for method in METHODS} for world, k in worlds
+    }
+    for world, k, size, method in rows:
+        found = summarise([next(runs) for _ in seeds])
+        result[f"{world}, k = {k}"][method][str(size)] = found
     for found in result.values():
         slopes = {method: digits(slope(found[method])) for method in METHODS}
         found |= {"slope": slopes, "reached": slopes["items"] <= ASKED_SLOPE}

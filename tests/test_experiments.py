@@ -449,6 +449,20 @@ def test_what_labels_leave_open_is_stored(load: Load) -> None:
         assert found[k]["most"] == pytest.approx(kept[k]["most"], abs=0.01)
 
 
+def test_three_labels_do_not_tell_coin_tosses_from_biased_coins(load: Load) -> None:
+    """Shares of 0, a half and 1 have the first three moments of two shares, and less entropy."""
+    kept = stored("left_open")["worlds"]["bimodal"]
+
+    found = load("left_open").coins()
+
+    share = 0.5 - 8**-0.5  # x (1 - x) is an eighth
+    biased = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert found["3"]["most"] == pytest.approx(biased, abs=1e-3)
+    assert found["3"]["least"] == pytest.approx(np.log(2) / 2, abs=1e-4)
+    assert found["5"]["half"] == pytest.approx(0, abs=1e-4)
+    assert found == kept
+
+
 def test_worlds_that_differ_show_the_same_three_labels(load: Load) -> None:
     """Lapses against certain items beside items between two or three classes."""
     script = load("left_open")

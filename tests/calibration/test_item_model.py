@@ -14,8 +14,9 @@ from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Index, IntArray
 from hocal.calibration.by_item.fitting import fit_items
 from hocal.calibration.by_item.mixtures import ItemMixtures
-from hocal.calibration.by_item.model import ItemModel
+from hocal.calibration.by_item.model import ItemModel, Items
 from hocal.calibration.by_item.top_shares import top_shares
+from hocal.calibration.first_order.recalibration import fit_recalibration
 from hocal.datasets import make_mixture_world
 
 N_FOLDS = 5
@@ -70,6 +71,12 @@ def level_of(members: Array, counts: Any) -> tuple[Array, Any]:
     return np.stack(parts, axis=1), calibrator.partition_
 
 
+def learn(items: Items, counts: Any, levels: Array, folds: Index) -> ItemModel:
+    """Recalibrate, and learn the mixtures."""
+    first = fit_recalibration(items.members, counts, items.features, folds)
+    return fit_items(items, counts, first, levels, folds)
+
+
 def fit(world: World, counts: Any, *, folds: Index | None = None) -> Fitted:
     """Fit, with levels of cells of their own for folds that are given."""
     members = world.members
@@ -81,7 +88,7 @@ def fit(world: World, counts: Any, *, folds: Index | None = None) -> Fitted:
         rows = [np.flatnonzero(folds != fold) for fold in range(N_FOLDS)]
         levels[1:] = [level_of(members[some], counts[some])[0] for some in rows]
     cells = partition.assign(mean_of(members))
-    model = fit_items(members, counts, world.features, cells, np.stack(levels), folds)
+    model = learn(Items(members, world.features, cells), counts, np.stack(levels), folds)
     return Fitted(model, folds, partition)
 
 
@@ -168,7 +175,7 @@ def test_one_label_per_item_leaves_the_level_to_the_prior() -> None:
     unknown = np.full((1 + N_FOLDS, 1, 2), np.nan)
     cells = np.zeros(500, dtype=np.intp)
     folds = np.arange(500) % N_FOLDS
-    model = fit_items(world.members, draw(world.truth, 1), None, cells, unknown, folds)
+    model = learn(Items(world.members, None, cells), draw(world.truth, 1), unknown, folds)
     mixtures = model.predict(world.members, None, cells)
     aleatoric = mixtures.aleatoric()
 
@@ -190,6 +197,19 @@ def test_uncertainties_are_right_on_average_where_labels_vary_around_predictions
     assert predictive == pytest.approx(true_predictive, abs=0.05)
 
 
+def test_uncertainties_are_right_where_a_model_takes_classes_for_one_another() -> None:
+    rng = np.random.default_rng(0)
+    certain = rng.uniform(0.6, 0.99, size=(1500, 1))
+    own = np.eye(14)[rng.integers(14, size=1500)]
+    mean = certain * own + (1 - certain) * (1 - own) / 13
+    truth = np.stack([rng.dirichlet(8 * row) for row in mean])
+    said = mean[:, [1, 0, 3, 2, 5, 4, *range(6, 14)]]
+    calibrator = hocal.SnapshotCalibrator().fit(said, draw(truth, 5))
+    aleatoric = calibrator.decompose(said).aleatoric.mean()
+
+    assert aleatoric == pytest.approx(entropy(truth).mean(), abs=0.04)  # by said ranks .05 more
+
+
 @pytest.mark.parametrize("n_classes", [3, 10, 20])
 def test_items_follow_the_levels_of_their_cells(n_classes: int) -> None:
     """Three labels leave the level open where people lapse; the cells' levels settle it."""
@@ -201,7 +221,7 @@ def test_items_follow_the_levels_of_their_cells(n_classes: int) -> None:
     first = np.unique(made.cells, return_index=True)[1]
     levels = np.tile(np.stack(level, axis=1)[first], (1 + N_FOLDS, 1, 1))
     folds = np.arange(2500) % N_FOLDS
-    model = fit_items(members, draw(truth, 3), None, made.cells, levels, folds)
+    model = learn(Items(members, None, made.cells), draw(truth, 3), levels, folds)
     mixtures = model.predict(members, None, made.cells)
     aleatoric = mixtures.aleatoric().mean()
     epistemic = entropy(mixtures.mean()).mean() - aleatoric
@@ -335,4 +355,4 @@ def test_levels_of_another_shape_are_refused() -> None:
     cells = np.zeros(len(counts), dtype=np.intp)
 
     with pytest.raises(InputError, match=r"`levels` must have shape \(6, n_cells, 2\)"):
-        fit_items(world.members, counts, None, cells, np.ones((5, 3, 2)), fitted.folds)
+        learn(Items(world.members, None, cells), counts, np.ones((5, 3, 2)), fitted.folds)

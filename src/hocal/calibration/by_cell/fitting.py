@@ -25,6 +25,7 @@ __all__ = [
     "CellFit",
     "cell_levels",
     "class_orders",
+    "code_length",
     "deconvolved_levels",
     "fit_deconvolved",
     "fit_empirical",
@@ -107,7 +108,7 @@ def class_orders(statistics: CellStatistics) -> Index:
     """
     by_class = label_sums(statistics.observed, statistics.n_cells)
     by_rank = label_sums(statistics.aligned, statistics.n_cells)
-    saved = _code_length(by_rank) - _code_length(by_class)
+    saved = code_length(by_rank) - code_length(by_class)
     n_used = (by_class > 0).sum(axis=1)
     orders = np.argsort(-by_class, axis=1, kind="stable")
     return np.where((saved > n_used)[:, None], orders, -1)
@@ -141,8 +142,8 @@ def rank_items(probabilities: Array, cells: Index, orders: Index) -> Index:
     return ranking
 
 
-def _code_length(sums: Array) -> Array:
-    """Return n times the entropy of the frequencies of each row."""
+def code_length(sums: Array) -> Array:
+    """Return n times the entropy of the frequencies of each row of label sums, in nats."""
     total = sums.sum(axis=1)
     return np.asarray(special.xlogy(total, total) - special.xlogy(sums, sums).sum(axis=1))
 
