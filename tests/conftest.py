@@ -38,6 +38,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let the end find everything: extension modules count what is left over."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share something costly in one worker, which makes it once."""
     for item in items:
