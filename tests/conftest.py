@@ -29,12 +29,15 @@ MADE_ONCE = ("spark", "shown", "site", "built", "null_checks", "two_processes", 
 # Modules, tests and their parameters stay until the end: looking for garbage among a million such
 # objects, while they are made and then again and again, takes a tenth of the time of all tests.
 gc.disable()
+# Objects made between two looks; a test has few cycles, and looking takes longer than they do harm.
+BETWEEN_LOOKS = 10_000
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage from now on, and only among what tests make."""
+    """Look for garbage from now on, less often, and only among what tests make."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(BETWEEN_LOOKS)
     gc.enable()
 
 
