@@ -481,8 +481,10 @@ def test_errors_on_cifar10h_are_those_of_the_stored_experiment(
 
 
 def test_one_label_per_item_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match=r"No item has two labels.*Collect a second label"):
+    with pytest.warns(UserWarning, match=r"No item has two labels.*Collect a second label") as said:
         hocal.SnapshotCalibrator(method="empirical").fit([[0.5, 0.5]] * 4, [[1, 0], [0, 1]] * 2)
+
+    assert said[0].filename == __file__  # where the call stands
 
 
 def test_an_unfitted_calibrator_says_so_whatever_is_asked() -> None:

@@ -163,7 +163,7 @@ class CalibratorFitting(CalibratorState):
 
     def _fit_cells(self, statistics: CellStatistics) -> None:
         if statistics.observed.totals.max() == 1:
-            warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=4)
+            warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=3)
         if self.method == "empirical":
             orders = np.full((statistics.n_cells, statistics.n_classes), -1, dtype=np.intp)
             fit = fit_empirical(statistics, self.k, self.thinning, self.random_state)
