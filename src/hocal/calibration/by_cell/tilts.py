@@ -377,8 +377,7 @@ def _information(cells: TiltedCells, effects: Array) -> Array:
     """Return each cell's information on its theta: summed outer products of its items' scores."""
     found = cells.expect(effects)
     n_pairs = np.diff(cells.items.indptr)
-    expected = np.repeat(found.cell[:, :2], n_pairs, axis=0)
-    score = found.pair[:, :2] - expected
+    score = found.pair[:, :2] - np.repeat(found.cell[:, :2], n_pairs, axis=0)
     outer = (score[:, :, None] * score[:, None, :]).reshape(-1, 4)
     return np.asarray(cells.items @ outer).reshape(-1, 2, 2)
 
