@@ -43,6 +43,7 @@ BASE_PENALTY = 4.0  # of b: a component's weight is within a factor of e of wher
 INTERCEPTS = np.array([0.05, 4.0, 4.0, 0.1, 0.3])
 PENALTIES = (1000.0, 200.0, 40.0, 8.0)  # of the rest of Theta, in units of items
 TILT_STEPS = 40  # Newton needs 3 to 8; more only where it falls back on halving
+FEW_LEFT = 0.6  # share of items from which on it pays to take them out
 STEEPEST = 3000.0  # tilt: shares that differ by a thousandth can still be told apart
 EXACT = {4: 2e-6, 8: 1e-8}  # gap of the mean that is left, by bytes of the numbers
 APPROACHES = 2  # Newton steps: a third changes uncertainties by less than a thousandth
@@ -169,11 +170,23 @@ def solve_tilts(
     -------
     tilts, weights
     """
-    low = np.full_like(tilts, -STEEPEST)
-    high = np.full_like(tilts, STEEPEST)
+    bounds = np.full_like(tilts, -STEEPEST), np.full_like(tilts, STEEPEST)
+    return _narrow(logits, outside, share, tilts, bounds, TILT_STEPS)
+
+
+def _narrow(
+    logits: Floats,
+    outside: Floats,
+    share: Floats,
+    tilts: Floats,
+    bounds: tuple[Floats, Floats],
+    n_steps: int,
+) -> tuple[Floats, Floats]:
+    """Take Newton's steps; when few items are left, with these alone: none depends on others."""
+    low, high = bounds
     exact = EXACT[logits.dtype.itemsize]
     target = _log_odds(share)
-    for _ in range(TILT_STEPS):
+    for step in range(n_steps):
         weights = _softmax(logits + tilts * outside)
         mean = np.einsum("ci,ci->i", weights, outside)
         gap = mean - share
@@ -184,9 +197,17 @@ def solve_tilts(
         low = np.where(gap < 0, tilts, low)
         spread = np.einsum("ci,ci,ci->i", weights, outside, outside) - mean**2
         slope = np.maximum(spread, 1e-12) / np.maximum(mean * (1 - mean), 1e-12)
-        step = tilts - (_log_odds(mean) - target) / slope
-        step = np.where((step > low) & (step < high), step, (low + high) / 2)
-        tilts = np.where(left, step, tilts)  # an item does not depend on those beside it
+        ahead = tilts - (_log_odds(mean) - target) / slope
+        ahead = np.where((ahead > low) & (ahead < high), ahead, (low + high) / 2)
+        tilts = np.where(left, ahead, tilts)
+        rows = np.flatnonzero(left)
+        if len(rows) < FEW_LEFT * len(left) and step + 1 < n_steps:
+            ends = low[rows], high[rows]
+            # Rows of components stay contiguous, so that sums over them are rounded alike.
+            some = np.take(logits, rows, axis=1), np.take(outside, rows, axis=1)
+            found = _narrow(*some, share[rows], tilts[rows], ends, n_steps - step - 1)
+            tilts[rows], weights[:, rows] = found
+            break
     return tilts, weights
 
 
