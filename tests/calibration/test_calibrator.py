@@ -550,3 +550,18 @@ def test_a_prediction_checks_predictions_once(
     checks = count_checks(monkeypatch, lambda: getattr(calibrator, predict)(PREDICTIONS))
 
     assert checks == [1, 0]
+
+
+def test_cells_in_their_own_class_order_are_the_same_from_sparse_counts() -> None:
+    """Two classes are mistaken for each other, so that labels order the classes of cells."""
+    generator = np.random.default_rng(8)
+    p = generator.dirichlet(np.full(4, 0.3), size=300)
+    counts = np.stack([generator.multinomial(3, row[[1, 0, 2, 3]]) for row in p])
+
+    dense, few = (
+        hocal.SnapshotCalibrator(method="cells").fit(p, given)
+        for given in (counts, sparse.csr_array(counts))
+    )
+
+    assert (dense.class_orders_[:, 0] >= 0).any()
+    np.testing.assert_array_equal(dense.cell_mixtures_.weights, few.cell_mixtures_.weights)

@@ -69,7 +69,7 @@ def test_levels_made_from_an_items_own_labels_would_be_wrong() -> None:
 
     levels = level_sets(own, predictions, counts)
     fit = fit_deconvolved(levels.statistics)
-    certificate = certify(levels.statistics, fit.mixtures, confidence=0.9, aligned=True)
+    certificate = certify(levels.statistics, fit.mixtures(), confidence=0.9, aligned=True)
 
     lower, upper = certificate.interval("aleatoric")
     means = means_by_level(levels.assign(own), entropy(truth), len(certificate))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError, OneLabelWarning
-from hocal._base.typing import Counts, Index
+from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_kind
 from hocal.calibration.by_cell.fitting import (
+    CellFit,
     class_orders,
     fit_deconvolved,
     fit_empirical,
@@ -100,15 +101,16 @@ class CalibratorFitting(CalibratorState):
         self.partition_ = choose_partition(self.partition, by).fit_checked(given.mean)
         where = assign_cells(self, given, cells, by)
         given = given.beside(self.partition_.item_columns(where))
-        self._fit_cells(self._count(given, labels, where))
+        cells_fit = self._fit_cells(self._count(given, labels, where))
         self.input_shape_ = given.shape
         self._forget_items()
         self.temperature_ = fit_temperature(given.mean, labels)
         folds = None
         if self.method == "items" and len(given) >= FEWEST_ITEMS:
-            folds = self._fit_items(given, labels, where)
+            folds = self._fit_items(given, labels, where, cells_fit.levels())
         else:
             self.seen_ = SeenItems.without_labels(given)
+        self.cell_mixtures_ = cells_fit.mixtures()  # large, and of no use to the fit of items
         self.reference_ = self._refer(given, labels, where, folds)
         return self
 
@@ -137,7 +139,7 @@ class CalibratorFitting(CalibratorState):
         statistics = self._count(given, labels, where)
         if hasattr(self, "statistics_"):
             statistics = self.statistics_ + statistics
-        self._fit_cells(statistics)
+        self.cell_mixtures_ = self._fit_cells(statistics).mixtures()
         self.input_shape_ = given.shape
         self._forget_items()
         return self
@@ -151,7 +153,7 @@ class CalibratorFitting(CalibratorState):
         check_kind(statistics, "statistics", CellStatistics)
         self._warn_without_items()
         self.partition_ = partition_of(statistics, as_partition(self.partition))
-        self._fit_cells(statistics)
+        self.cell_mixtures_ = self._fit_cells(statistics).mixtures()
         n_columns = self.partition_.n_item_columns
         self.input_shape_ = InputShape(1, statistics.n_classes, n_columns)
         self._forget_items()
@@ -161,7 +163,7 @@ class CalibratorFitting(CalibratorState):
         layout = self.partition_.layout_
         return CellStatistics.from_checked(given.mean, labels, where, layout)
 
-    def _fit_cells(self, statistics: CellStatistics) -> None:
+    def _fit_cells(self, statistics: CellStatistics) -> CellFit:
         if statistics.observed.totals.max() == 1:
             warnings.warn(_ONE_LABEL, OneLabelWarning, stacklevel=3)
         if self.method == "empirical":
@@ -171,10 +173,10 @@ class CalibratorFitting(CalibratorState):
             orders = class_orders(statistics)
             fit = fit_deconvolved(put_in_order(statistics, orders))
         self.class_orders_ = orders
-        self.cell_mixtures_ = fit.mixtures
         self.source_ = fit.source
         self.diagnostics_ = fit.diagnostics
         self.statistics_ = statistics
+        return fit
 
     def _forget_items(self) -> None:
         self.temperature_ = math.nan
@@ -184,9 +186,9 @@ class CalibratorFitting(CalibratorState):
         self.seen_ = SeenItems.none()
         self.sets_ = None
 
-    def _fit_items(self, given: GivenItems, labels: Counts, where: Index) -> Index:
-        """Fit the mixtures of items, with the mixtures of the cells as anchors; return folds."""
-        fit = fit_with_folds(given, labels, where, self.statistics_, self.cell_mixtures_)
+    def _fit_items(self, given: GivenItems, labels: Counts, where: Index, levels: Array) -> Index:
+        """Fit the mixtures of items, with the levels of the cells as anchors; return folds."""
+        fit = fit_with_folds(given, labels, where, self.statistics_, levels)
         self.item_model_ = fit.model
         self.seen_ = fit.seen
         self.sets_ = fit.sets

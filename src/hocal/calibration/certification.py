@@ -31,14 +31,14 @@ def certified_mixtures(
     """
     if (class_orders < 0).all():
         return mixtures
-    return fit_deconvolved(statistics).mixtures
+    return fit_deconvolved(statistics).mixtures()
 
 
 def certify_levels(levels: LevelSets, by: str, options: dict[str, Any]) -> Certificate:
     """Say what labels prove about level sets, whose names say what was predicted in them."""
     fit = fit_deconvolved(levels.statistics)
     certificate = certificates.certify(
-        levels.statistics, fit.mixtures, aligned=True, source=fit.source, **options
+        levels.statistics, fit.mixtures(), aligned=True, source=fit.source, **options
     )
     assumptions = (*certificate.assumptions, _CROSS_FITTED)
     return replace(certificate, names=levels.names(by), assumptions=assumptions)

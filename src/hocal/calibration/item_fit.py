@@ -10,7 +10,7 @@ from scipy import sparse
 
 from hocal._base.fingerprints import balanced_folds
 from hocal._base.typing import Array, Counts, Index
-from hocal.calibration.by_cell.fitting import cell_levels, code_length, deconvolved_levels
+from hocal.calibration.by_cell.fitting import code_length, fit_deconvolved
 from hocal.calibration.by_item.fitting import fit_items
 from hocal.calibration.by_item.model import ItemModel, Items
 from hocal.calibration.first_order.recalibration import CrossFitted, fit_recalibration
@@ -19,7 +19,6 @@ from hocal.calibration.levels import QUANTITIES, LevelSets, level_sets
 from hocal.calibration.seen_items import SeenItems
 from hocal.calibration.set_calibration import SetCalibration, calibrate_sets
 from hocal.cells.statistics import CellStatistics, Histogram, align_counts, sum_predictions
-from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["N_FOLDS", "ItemFit", "fit_with_folds"]
 
@@ -41,21 +40,19 @@ class ItemFit(NamedTuple):
 
 
 def fit_with_folds(
-    given: GivenItems, labels: Counts, where: Index, whole: CellStatistics, anchors: Mixtures
+    given: GivenItems, labels: Counts, where: Index, whole: CellStatistics, levels: Array
 ) -> ItemFit:
-    """Fit mixtures of items, with those of their cells, fitted to the statistics, as anchors."""
+    """Fit mixtures of items, anchored to the levels of their cells, which have the statistics."""
     folds = balanced_folds(given.fingerprints(labels), N_FOLDS)
     few = sparse.csr_array(labels)  # dense ones of many classes would be as large as predictions
     first = fit_recalibration(given.members, few, given.features, folds)
+    items = Items(*given, where)
     if _mistakes_classes(given, few, folds, first):
-        recalibrated = first.out_of_fold(*given, folds)
-        ranked = _Ranked(recalibrated, few, align_counts(recalibrated, few), where)
-        cells = ranked.levels(folds, ranked.statistics(whole))
+        cells = _Ranked.of(first.out_of_fold(*given, folds), few, where).new_levels(folds, whole)
     else:
-        ranked = _Ranked(given.mean, few, align_counts(given.mean, few), where)
-        cells = ranked.levels(folds, whole, cell_levels(anchors))
-    model = fit_items(Items(*given, where), labels, first, cells, folds)
-    levels = {
+        cells = _Ranked.of(given.mean, few, where).levels(folds, whole, levels)
+    model = fit_items(items, labels, first, cells, folds)
+    by_uncertainty = {
         quantity: level_sets(values, given.mean, labels)
         for quantity, values in zip(QUANTITIES, model.out_of_fold, strict=True)
     }
@@ -64,7 +61,7 @@ def fit_with_folds(
         folds,
         SeenItems.of(given, labels, folds),
         calibrate_sets(model, given, labels, where, folds),
-        levels,
+        by_uncertainty,
     )
 
 
@@ -98,15 +95,21 @@ class _Ranked(NamedTuple):
     aligned: Counts  #: (n_items, n_classes) by rank
     cells: Index  #: (n_items,)
 
-    def statistics(self, whole: CellStatistics) -> CellStatistics:
-        """Return the statistics of all items by these ranks."""
+    @classmethod
+    def of(cls, predictions: Array, labels: sparse.csr_array, cells: Index) -> _Ranked:
+        """Put labels in the order of predictions."""
+        return cls(predictions, labels, align_counts(predictions, labels), cells)
+
+    def new_levels(self, folds: Index, whole: CellStatistics) -> Array:
+        """Return what `levels` does, where statistics have other ranks than these."""
         aligned = Histogram.of(self.cells, self.aligned)
         predicted = sum_predictions(self.predictions, self.cells, whole.n_cells)
-        return replace(whole, aligned=aligned, predicted=predicted)
+        ranked = replace(whole, aligned=aligned, predicted=predicted)
+        return self.levels(folds, ranked, fit_deconvolved(ranked).levels())
 
-    def levels(self, folds: Index, whole: CellStatistics, known: Array | None = None) -> Array:
-        """Return the level of each cell from all items, then without each fold of them."""
-        levels = [deconvolved_levels(whole) if known is None else known]
+    def levels(self, folds: Index, whole: CellStatistics, known: Array) -> Array:
+        """Return the level of each cell, known from all items, then without each fold of them."""
+        levels = [known]
         for fold in range(N_FOLDS):
             own = np.flatnonzero(folds == fold)
             others = np.flatnonzero(folds != fold)
@@ -118,5 +121,5 @@ class _Ranked(NamedTuple):
                 whole.predicted - mine,
                 whole.layout,
             )
-            levels.append(deconvolved_levels(without))
+            levels.append(fit_deconvolved(without).levels())
         return np.stack(levels)

@@ -6,10 +6,13 @@ may be off by; summaries of predictions and features need no labels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from hocal._base.errors import InputError
 from hocal._base.saved_arrays import SavedArrays
@@ -136,13 +139,34 @@ def reference_means(labels: Counts, without_own: Expected, n_cells: int) -> Mean
     n_cells : int
         Number of cells of the partition.
     """
-    found = residuals(without_own, labels)
     cells = without_own.cells
-    several = ~np.isnan(found.disagreement)
-    columns = [found.disagreement[several], found.top, *found.classes.T]
-    values = np.concatenate([found.disagreement[several], found.top])
+    disagreement = pair_shares(labels) - without_own.disagreement
+    several = ~np.isnan(disagreement)
+    top = _top_residuals(without_own, labels)
+    values = np.concatenate([disagreement[several], top])
     owners = np.concatenate([2 * cells[several], 2 * cells + 1])
-    return learn_means_of([*columns, *split_by_owner(values, owners, 2 * n_cells)])
+    of_cells = split_by_owner(values, owners, 2 * n_cells)
+    classes = _class_residuals(without_own, labels)
+    columns = chain([disagreement[several], top], classes, of_cells)
+    return learn_means_of(columns, 2 + without_own.mean.shape[1] + len(of_cells))
+
+
+def _top_residuals(expected: Expected, labels: Counts) -> Array:
+    """Return by how much the class that was expected most has another share of the labels."""
+    top = expected.mean.argmax(axis=1)
+    rows = np.arange(len(top))
+    named = np.asarray(labels[rows, top]).reshape(-1)
+    return np.asarray(named / label_totals(labels) - expected.mean[rows, top])
+
+
+def _class_residuals(expected: Expected, labels: Counts) -> Iterator[Array]:
+    """Yield by how much labels differ from what was expected, class by class."""
+    totals = label_totals(labels)
+    by_class = labels if isinstance(labels, np.ndarray) else sparse.csc_array(labels)
+    for place in range(labels.shape[1]):
+        column = by_class[:, [place]]
+        dense = column if isinstance(column, np.ndarray) else column.toarray()
+        yield dense[:, 0] / totals - expected.mean[:, place]
 
 
 def learn_reference(given: GivenItems, means: Means, final: Expected) -> Reference:
@@ -157,10 +181,11 @@ def learn_reference(given: GivenItems, means: Means, final: Expected) -> Referen
     final : Expected
         What the fitted calibrator expects.
     """
-    centre, spread = _scale(given.rows(EVEN).features)
-    summaries = summarise(given.rows(ODD), final.rows(ODD), centre, spread)
-    step = max(-(-len(summaries) // MAX_SUMMARIES), 1)
-    return Reference(means, np.sort(summaries[::step], axis=0), centre, spread)
+    centre, spread = _scale(None if given.features is None else given.features[EVEN])
+    odd = np.arange(len(given))[ODD]
+    some = odd[:: max(-(-len(odd) // MAX_SUMMARIES), 1)]
+    summaries = summarise(given.rows(some), final.rows(some), centre, spread)
+    return Reference(means, np.sort(summaries, axis=0), centre, spread)
 
 
 def summarise(given: GivenItems, expected: Expected, centre: Array, spread: Array) -> Array:

@@ -11,7 +11,7 @@ chosen: where calibration values are few, the smallest product stays small by it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,7 +203,7 @@ def learn_means(values: Array, owners: Index, n_rows: int) -> Means:
     n_rows : int
         How many rows there are; one without values can never give evidence.
     """
-    return learn_means_of(split_by_owner(values, owners, n_rows))
+    return learn_means_of(split_by_owner(values, owners, n_rows), n_rows)
 
 
 def split_by_owner(values: Array, owners: Index, n_rows: int) -> list[Array]:
@@ -212,18 +212,18 @@ def split_by_owner(values: Array, owners: Index, n_rows: int) -> list[Array]:
     return np.split(values[order], np.searchsorted(owners[order], np.arange(1, n_rows)))
 
 
-def learn_means_of(parts: Sequence[Array]) -> Means:
+def learn_means_of(parts: Iterable[Array], n_rows: int) -> Means:
     """Do as `learn_means` does, for the values of each row."""
-    n_rows = len(parts)
     candidates = np.zeros((n_rows, 2, N_MEANS))
     log_doubt = np.zeros((n_rows, 2, N_MEANS))
     centre = np.zeros(n_rows)
+    counts = np.zeros(n_rows, dtype=np.int64)
     for row, part in enumerate(parts):
+        counts[row] = len(part)
         if len(part):
             centre[row] = part.mean()
             candidates[row] = _candidates(part)
             log_doubt[row] = _doubt(part, candidates[row])
-    counts = np.array([len(part) for part in parts], dtype=np.int64)
     return Means(counts, centre, candidates, log_doubt)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,21 +11,18 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 from threadpoolctl import threadpool_limits
 
-from hocal._base.typing import Array, Counts, Index, IntArray
+from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_integer
 from hocal.calibration.by_cell.deconvolution import Deconvolution, deconvolve
 from hocal.calibration.by_cell.empirical import borrow, empirical_mixtures
 from hocal.cells.statistics import CellStatistics, Histogram, rank_classes
-from hocal.uncertainty.distinct_counts import as_dense
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = [
     "CellFit",
-    "cell_levels",
     "class_orders",
     "code_length",
-    "deconvolved_levels",
     "fit_deconvolved",
     "fit_empirical",
     "label_sums",
@@ -38,23 +34,31 @@ __all__ = [
 class CellFit(NamedTuple):
     """The mixtures of all cells and how they came about."""
 
-    mixtures: Mixtures  #: one per cell
+    found: Deconvolution | Mixtures
     source: NDArray[np.str_]  #: (n_cells,) whose items: "cell", "neighbours" or "pool"
     diagnostics: dict[str, Any]  #: how the fit went
+
+    def mixtures(self) -> Mixtures:
+        """Return one mixture per cell: of many cells the largest array of a fit."""
+        if isinstance(self.found, Mixtures):
+            return self.found
+        return Mixtures.on_common_points(self.found.atoms, self.found.weights)
+
+    def levels(self) -> Array:
+        """Return the aleatoric uncertainty of cells, Brier and Shannon in nats, (n_cells, 2)."""
+        measures = [get_entropy(name) for name in ("brier", "shannon")]
+        values = [partial(measure.value, check_input=False) for measure in measures]
+        if isinstance(self.found, Mixtures):
+            return np.column_stack([self.found.expect(value) for value in values])
+        return np.column_stack([self.found.expect(value(self.found.atoms)) for value in values])
 
 
 def fit_deconvolved(statistics: CellStatistics) -> CellFit:
     """Estimate the mixtures behind the labels, over classes in their aligned order."""
-    fit = _deconvolve(statistics)
-    diagnostics = {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
-    return CellFit(Mixtures.on_common_points(fit.atoms, fit.weights), fit.source, diagnostics)
-
-
-def _deconvolve(statistics: CellStatistics) -> Deconvolution:
     cells, counts, multiplicity = statistics.aligned
     # Threads on matrices this small cost more than they bring.
     with threadpool_limits(1, user_api="blas"):
-        return deconvolve(
+        fit = deconvolve(
             counts,
             cells,
             multiplicity,
@@ -62,6 +66,8 @@ def _deconvolve(statistics: CellStatistics) -> Deconvolution:
             level=statistics.layout.level,
             mean_prediction=statistics.mean_prediction,
         )
+    diagnostics = {"scales": fit.scales, "gap": fit.gap, "n_iterations": fit.n_iterations}
+    return CellFit(fit, fit.source, diagnostics)
 
 
 def fit_empirical(
@@ -79,22 +85,6 @@ def fit_empirical(
         statistics.observed, source, size, thinning=thinning, random_state=random_state
     )
     return CellFit(mixtures, _source_names(source), {"k": size})
-
-
-def cell_levels(mixtures: Mixtures) -> Array:
-    """Return the aleatoric uncertainty of each cell, Brier and Shannon in nats, (n_cells, 2)."""
-    return np.column_stack([mixtures.expect(value) for value in _level_functions()])
-
-
-def deconvolved_levels(statistics: CellStatistics) -> Array:
-    """Return `cell_levels` of deconvolved mixtures, which take much memory, without these."""
-    fit = _deconvolve(statistics)
-    return np.column_stack([fit.expect(value(fit.atoms)) for value in _level_functions()])
-
-
-def _level_functions() -> list[Callable[[Array], Array]]:
-    measures = [get_entropy(name) for name in ("brier", "shannon")]
-    return [partial(measure.value, check_input=False) for measure in measures]
 
 
 def class_orders(statistics: CellStatistics) -> Index:
@@ -123,15 +113,30 @@ def put_in_order(statistics: CellStatistics, orders: Index) -> CellStatistics:
     aligned = statistics.aligned
     chosen = np.flatnonzero(own[observed.cells])
     others = np.flatnonzero(~own[aligned.cells])
-    counts = as_dense(observed.counts[chosen])
-    counts = np.take_along_axis(counts, orders[observed.cells[chosen]], axis=1)
-    kept = as_dense(aligned.counts[others])
+    counts = _reorder(observed.counts[chosen], observed.cells[chosen], orders)
     histogram = Histogram.of(
         np.concatenate([observed.cells[chosen], aligned.cells[others]]),
-        _like(statistics.aligned.counts, np.concatenate([counts, kept])),
+        _stack(counts, aligned.counts[others]),
         np.concatenate([observed.multiplicity[chosen], aligned.multiplicity[others]]),
     )
     return replace(statistics, aligned=histogram)
+
+
+def _reorder(counts: Counts, cells: Index, orders: Index) -> Counts:
+    """Return counts with the classes of each row in the order of its cell."""
+    if isinstance(counts, np.ndarray):
+        return np.take_along_axis(counts, orders[cells], axis=1)
+    places = np.argsort(orders[np.unique(cells)], axis=1)  # where each class goes
+    own = np.repeat(np.unique(cells, return_inverse=True)[1], np.diff(counts.indptr))
+    parts = (counts.data, places[own, counts.indices], counts.indptr)
+    return sparse.csr_array(parts, shape=counts.shape)
+
+
+def _stack(first: Counts, second: Counts) -> Counts:
+    """Put rows below each other; both are dense or both are sparse."""
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    return sparse.vstack([first, second], format="csr")
 
 
 def rank_items(probabilities: Array, cells: Index, orders: Index) -> Index:
@@ -146,11 +151,6 @@ def code_length(sums: Array) -> Array:
     """Return n times the entropy of the frequencies of each row of label sums, in nats."""
     total = sums.sum(axis=1)
     return np.asarray(special.xlogy(total, total) - special.xlogy(sums, sums).sum(axis=1))
-
-
-def _like(counts: Counts, dense: IntArray) -> Counts:
-    """Return counts in the form, dense or sparse, of others."""
-    return dense if isinstance(counts, np.ndarray) else sparse.csr_array(dense)
 
 
 def label_sums(histogram: Histogram, n_cells: int) -> Array:

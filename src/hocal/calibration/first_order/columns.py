@@ -74,11 +74,12 @@ class Rows(NamedTuple):
         """Return the mean prediction of some items, (n_rows, n_classes)."""
         return mean_of_members(self.members(rows))
 
-    def blocks(self) -> list[slice]:
-        """Return rows that are worked on together."""
-        n_items, n_members, n_classes = self.shape
+    def blocks(self, part: slice) -> list[slice]:
+        """Return rows of a part that are worked on together."""
+        _, n_members, n_classes = self.shape
         height = max(1, BLOCK_ENTRIES // (n_members * n_classes))
-        return [slice(start, start + height) for start in range(0, n_items, height)]
+        starts = range(part.start, part.stop, height)
+        return [slice(start, min(start + height, part.stop)) for start in starts]
 
 
 class Design(NamedTuple):
@@ -116,7 +117,9 @@ def make_columns(rows: Rows, design: Design) -> Grouped:
     n_items, _, n_classes = rows.shape
     shared = [np.empty((n_items, n_classes), rows.dtype) for _ in design.shared_scale]
     own = np.ones((n_items, 1 + len(design.groups)), rows.dtype)
-    for part in rows.blocks():  # beside the columns themselves nothing large is made
+    for part in rows.blocks(
+        slice(0, n_items)
+    ):  # beside the columns themselves nothing large is made
         members = rows.members(part)
         columns = shared_columns(members, design.floors, plain=not design.has_matrix)
         for column, scale, into in zip(columns, design.shared_scale, shared, strict=True):

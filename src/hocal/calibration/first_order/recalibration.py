@@ -340,7 +340,8 @@ def _left_out_columns(rows: Rows, tables: LabelTables, pseudo_labels: float) -> 
     columns = np.empty((2, n_items, n_classes), rows.dtype)
     for fold, part in enumerate(rows.folds):
         others = tables.without(fold, pseudo_labels)
-        columns[:, part] = table_columns(rows.mean(part), others)
+        for block in rows.blocks(part):
+            columns[:, block] = table_columns(rows.mean(block), others)
     return columns
 
 

@@ -94,7 +94,8 @@ def _normalisers(logs: Array, factor: float) -> tuple[Array, Array]:
 
 
 def _logarithms(probabilities: Array) -> Array:
-    return np.asarray(np.log(np.maximum(probabilities, FLOOR)))
+    kept = np.maximum(probabilities, FLOOR)
+    return np.log(kept, out=kept)
 
 
 def _log_softmax(logits: Array) -> Array:
