@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike
 from hocal._base.errors import InputError
 from hocal._base.typing import Array
 from hocal._base.validation import check_flag, check_fraction, check_kind, check_number
-from hocal.cells.statistics import CellStatistics
-from hocal.guarantees.cell_error import cell_epsilon, set_coverage, smallest_totals
+from hocal.cells.statistics import CellStatistics, Histogram
+from hocal.guarantees.cell_error import (
+    CellEpsilon,
+    cell_epsilon,
+    set_coverage,
+    smallest_totals,
+)
 from hocal.guarantees.cell_folds import all_limits
 from hocal.guarantees.certificate_result import Certificate, CertificateRow
 from hocal.guarantees.effective_items import fewer_items
@@ -34,7 +39,7 @@ BOUNDS = {
     "predictive shannon": "loss of a guess from other cells, and a region of the mean (lower)",
     "predictive brier": "loss of a guess from other cells, and a region of the mean (lower)",
     "epistemic shannon": "loss less an aleatoric statistic of the same items, or the Brier part",
-    "epistemic brier": "loss less the disagreement of the same items",
+    "epistemic brier": "pairs of items, fixed stakes",
 }
 LASTING_BOUNDS = {
     "aleatoric shannon": "linear programs, fixed stakes",
@@ -105,7 +110,7 @@ def certify(
     --------
     >>> import hocal
     >>> from hocal.guarantees.certificates import certify
-    >>> from hocal.cells.statistics import CellStatistics
+    >>> from hocal.cells.statistics import CellStatistics, Histogram
     >>> p, counts = [[0.9, 0.1]] * 100, [[3, 0]] * 80 + [[2, 1]] * 20
     >>> partition = hocal.UniformPartition(n_bins=2).fit(p)
     >>> statistics = CellStatistics.from_items(p, counts, partition.assign(p), partition.layout_)
@@ -114,9 +119,8 @@ def certify(
     Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.312 nats)
     """
     delta = 1 - check_fraction(confidence, "confidence")
-    check_flag(simultaneous, "simultaneous")
-    check_flag(aligned, "aligned")
-    check_flag(anytime, "anytime")
+    for name, flag in (("simultaneous", simultaneous), ("aligned", aligned), ("anytime", anytime)):
+        check_flag(flag, name)
     _check_mixtures(mixtures, statistics)
     factor = check_number(design_effect, "design_effect", minimum=1)
     has_items = statistics.n_items > 0
@@ -125,17 +129,13 @@ def certify(
     worth = _as_many_as_count(statistics, factor)
     every = statistics.aligned if aligned else statistics.observed
     histogram = worth.aligned if aligned else worth.observed
-    if source is None:
-        source = np.where(has_items, "cell", "none")
     error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
     coverage = set_coverage(mixtures, error, projected=snapshot_size is None)
     if anytime:
         limits = lasting_limits(histogram, statistics.n_cells, delta)
-        error = error._replace(values=np.full_like(error.values, np.nan))
-        coverage = np.full_like(coverage, np.nan)
+        error, coverage = _unknown(error, coverage)
     else:
         limits = all_limits(worth, histogram, delta, aligned=aligned)
-    singles = bool((every.totals == 1).any() and (every.totals > 1).any())
     return Certificate(
         confidence=float(confidence),
         simultaneous=bool(simultaneous),
@@ -145,8 +145,8 @@ def certify(
         epsilon_k=error.k,
         epsilon_bound=error.bounds,
         set_coverage=coverage,
-        source=np.asarray(source),
-        assumptions=certificate_assumptions(singles=singles, anytime=anytime, design_effect=factor),
+        source=np.where(has_items, "cell", "none") if source is None else np.asarray(source),
+        assumptions=_assumptions(every, anytime=anytime, design_effect=factor),
         bounds=dict(LASTING_BOUNDS if anytime else BOUNDS),
         n_classes=statistics.n_classes,
         limits=limits,
@@ -166,6 +166,18 @@ def _check_mixtures(mixtures: Mixtures, statistics: CellStatistics) -> None:
             f"must hold {wanted} of {statistics.n_cells} cells",
             value=f"{len(mixtures)} of {mixtures.n_classes} classes",
         )
+
+
+def _unknown(error: CellEpsilon, coverage: Array) -> tuple[CellEpsilon, Array]:
+    """Return errors and coverage of which nothing is known to hold at any time."""
+    values = np.full_like(error.values, np.nan)
+    return error._replace(values=values), np.full_like(coverage, np.nan)
+
+
+def _assumptions(histogram: Histogram, *, anytime: bool, design_effect: float) -> tuple[str, ...]:
+    """Return what must be true, of items with one label too if there are both kinds."""
+    singles = bool((histogram.totals == 1).any() and (histogram.totals > 1).any())
+    return certificate_assumptions(singles=singles, anytime=anytime, design_effect=design_effect)
 
 
 def _as_many_as_count(statistics: CellStatistics, design_effect: float) -> CellStatistics:

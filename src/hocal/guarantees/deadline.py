@@ -135,33 +135,59 @@ def refuted(draws: Sequences, candidates: Array, delta: Array) -> Mask:
     below = np.maximum(candidates - draws.low[:, None], least)[:, None]
     above = np.maximum(draws.high[:, None] - candidates, least)[:, None]
     coin = below * above  # the largest variance that a mean leaves possible
-    guess = draws.variance[:, None, None]
-    guessed = np.isfinite(guess)
-    seen = np.where(guessed, _GUESS_DRAWS, _COIN_DRAWS)
     shape = (len(candidates), draws.values.shape[2], candidates.shape[1])
-    sums = np.zeros(shape)
-    squares = np.broadcast_to(seen * np.where(guessed, np.minimum(guess, coin), coin), shape)
-    cubes = squares * (below - above)
+    seen = _Moments.before(draws.variance[:, None, None], coin, below - above, shape)
     largest = _SAFE / above
     goal = -np.log(delta)[:, None, None]
     log_capital = np.zeros(shape)
     done = np.zeros(shape, dtype=bool)
     for values, repeats, left in zip(draws.values, draws.repeats, draws.left, strict=True):
         chance = np.clip(np.exp(log_capital - goal), _HOPELESS, _SURE)
-        laws = _laws(sums / seen, squares / seen, cubes / seen, coin)
-        stake = _stake(chance, np.maximum(left, 1)[:, None, None], *laws)
+        stake = _stake(chance, np.maximum(left, 1)[:, None, None], *seen.laws(coin))
         distance = candidates[:, None, :, None] - values[:, :, None]  # last axis: values
         gains = np.minimum(stake, largest)[..., None] * distance
         often = repeats[:, :, None]
         log_capital = log_capital + (often * np.log1p(gains, where=often > 0, out=gains)).sum(-1)
-        part = often * distance
-        sums = sums + part.sum(axis=-1)
-        part = part * distance
-        squares = squares + part.sum(axis=-1)
-        cubes = cubes + (part * distance).sum(axis=-1)
-        seen = seen + repeats.sum(axis=-1)[..., None]
+        seen = seen.add(distance, often)
         done |= log_capital >= goal
     return np.asarray(done.all(axis=1))
+
+
+class _Moments(NamedTuple):
+    """Sums of the powers of m - x so far, with what was believed beforehand."""
+
+    number: Array
+    sums: Array
+    squares: Array
+    cubes: Array
+
+    @classmethod
+    def before(
+        cls, variance: Array, coin: Array, skew: Array, shape: tuple[int, int, int]
+    ) -> _Moments:
+        """Return the belief: a guess of the variance, or that of a coin, and a coin's skewness."""
+        guessed = np.isfinite(variance)
+        number = np.where(guessed, _GUESS_DRAWS, _COIN_DRAWS)
+        squares = number * np.where(guessed, np.minimum(variance, coin), coin)
+        squares = np.broadcast_to(squares, shape)
+        return cls(number, np.zeros(shape), squares, squares * skew)
+
+    def add(self, distance: Array, often: Array) -> _Moments:
+        """Return the sums with more draws."""
+        first = often * distance
+        second = first * distance
+        return _Moments(
+            self.number + often.sum(axis=-1),
+            self.sums + first.sum(axis=-1),
+            self.squares + second.sum(axis=-1),
+            self.cubes + (second * distance).sum(axis=-1),
+        )
+
+    def laws(self, coin: Array) -> tuple[_Law, _Law]:
+        """Return laws like that of m - x so far, for sums and for counts."""
+        return _laws(
+            self.sums / self.number, self.squares / self.number, self.cubes / self.number, coin
+        )
 
 
 class _Law(NamedTuple):
