@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from hocal._base.typing import Array
+from hocal.guarantees import mean_region
 from hocal.guarantees.mean_region import (
     LOSS_MULTIPLIERS,
     MeanRegions,
@@ -50,17 +51,32 @@ def test_the_shares_of_a_region_lie_inside_their_limits() -> None:
     assert (points <= regions.high[0]).all()
 
 
-def test_many_cells_have_the_rests_that_each_has_alone() -> None:
+@pytest.mark.parametrize("n_classes", [5, 40])
+def test_many_cells_have_the_rests_that_each_has_alone(n_classes: int) -> None:
+    """Of many classes, most were never seen and are alike."""
     generator = np.random.default_rng(4)
-    regions = MeanRegions.of(generator.dirichlet(np.ones(5), 60), generator.random(60) / 20)
-    losses = generator.random((60, 5))
+    means = generator.multinomial(30, generator.dirichlet(np.full(n_classes, 0.2), 60)) / 30
+    radii = generator.random(60) / 20
+    losses = generator.integers(1, 4, (60, n_classes)) / 2
 
-    together = least_rests(Shannon().component, regions, losses)
+    together = least_rests(Shannon().component, MeanRegions.of(means, radii), losses)
 
     for row in (0, 31, 59):
         own = slice(row, row + 1)
-        alone = least_rests(Shannon().component, regions.some(own), losses[own])
+        region = MeanRegions.of(means[own], radii[own])
+        alone = least_rests(Shannon().component, region, losses[own])
         assert together[own] == pytest.approx(alone, abs=1e-12)
+
+
+def test_classes_that_are_alike_may_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    means = np.array([[0.6, 0.4] + [0.0] * 28])
+    losses = np.array([[0.5, 1.0] + [3.0] * 28])
+    regions = MeanRegions.of(means, np.array([0.04]))
+
+    merged = least_rests(Shannon().component, regions, losses)
+    monkeypatch.setattr(mean_region, "_FEW_CLASSES", 100)
+
+    assert least_rests(Shannon().component, regions, losses) == pytest.approx(merged, abs=1e-12)
 
 
 def test_a_region_shrinks_with_the_number_of_items() -> None:

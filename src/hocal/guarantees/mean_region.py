@@ -34,6 +34,7 @@ _STEEPEST = 10.0  # slope of the sums, in units of 1 + the region's multiplier
 LOSS_MULTIPLIERS = np.array([0.7, 0.85, 1.0])
 _N_SHARES = 500  # points of all classes' shares together
 _N_POINTS = (12, 50)  # of one class's share, least and most
+_FEW_CLASSES = 20  # of which it is not worth while to look for those that are alike
 _AT_ONCE = 1 << 18  # numbers in the arrays of one calculation, 2 MB
 
 
@@ -59,10 +60,6 @@ class MeanRegions(NamedTuple):
     def of(cls, mean: Array, radius: Array) -> MeanRegions:
         """Return the regions of some means."""
         return cls(mean, radius, *_share_limits(mean, radius[:, None]))
-
-    def some(self, rows: slice) -> MeanRegions:
-        """Return the regions of some cells."""
-        return MeanRegions(*(part[rows] for part in self))
 
 
 def mean_regions(samples: Sequence[Sample], guesses: Array, delta: float) -> MeanRegions:
@@ -134,46 +131,75 @@ def least_rests(component: Callable[[Array], Array], regions: MeanRegions, losse
     >>> least_rests(Shannon().component, regions, np.zeros((1, 2))).round(2).tolist()
     [[0.23, 0.23, 0.23]]
     """
-    n_cells, n_classes = losses.shape
-    n_points = int(np.clip(_N_SHARES / n_classes, *_N_POINTS))
-    each = len(LOSS_MULTIPLIERS) * len(_REGION_MULTIPLIERS) * n_classes * n_points
+    kinds = _kinds(regions, losses)
+    n_cells, n_kinds = kinds.times.shape
+    n_points = int(np.clip(_N_SHARES / losses.shape[1], *_N_POINTS))
+    each = len(LOSS_MULTIPLIERS) * len(_REGION_MULTIPLIERS) * n_kinds * n_points
     step = max(_AT_ONCE // each, 1)
-    parts = [
-        _rests(component, regions.some(slice(at, at + step)), losses[at : at + step], n_points)
-        for at in range(0, n_cells, step)
-    ]
-    return np.concatenate(parts)
+    starts = range(0, n_cells, step)
+    sums = [_sums(component, kinds.some(slice(at, at + step)), n_points) for at in starts]
+    limit = regions.radius + _entropy(regions.mean)
+    rests = np.concatenate(sums) - _REGION_MULTIPLIERS * limit[:, None, None]
+    return np.asarray(rests.max(axis=2))
 
 
-def _rests(
-    component: Callable[[Array], Array], regions: MeanRegions, losses: Array, n_points: int
-) -> Array:
-    """Do as `least_rests` does, for so many cells that all is listed at once.
+class _Kinds(NamedTuple):
+    """Classes of cells, those that are alike once: arrays of shape (n_cells, n_kinds)."""
+
+    times: Array  #: classes of each kind
+    mean: Array
+    low: Array
+    high: Array
+    losses: Array
+
+    def some(self, rows: slice) -> _Kinds:
+        """Return the classes of some cells."""
+        return _Kinds(*(part[rows] for part in self))
+
+
+def _kinds(regions: MeanRegions, losses: Array) -> _Kinds:
+    """Return the kinds of classes: of a thousand, most were never seen and are alike."""
+    columns = (regions.mean, regions.low, regions.high, losses)
+    if losses.shape[1] <= _FEW_CLASSES:
+        return _Kinds(np.ones_like(losses), *columns)
+    found = []
+    for mean, loss in zip(regions.mean, losses, strict=True):
+        both = mean + 1j * loss  # sorted as pairs
+        found.append(np.unique(both, return_index=True, return_counts=True)[1:])
+    width = max(len(first) for first, _ in found)
+    places = np.zeros((len(found), width), dtype=np.intp)
+    times = np.zeros((len(found), width))
+    for row, (first, counts) in enumerate(found):
+        places[row, : len(first)] = first
+        times[row, : len(first)] = counts
+    return _Kinds(times, *(np.take_along_axis(each, places, axis=1) for each in columns))
+
+
+def _sums(component: Callable[[Array], Array], kinds: _Kinds, n_points: int) -> Array:
+    """Return the largest sums over classes for so many cells that all is listed at once.
 
     The axes are cells, multipliers of losses, those of regions, classes and points.
     """
-    mean = regions.mean[..., None]
-    low = regions.low[..., None]
-    room = (regions.high - regions.low)[..., None]
-    x = low + room * np.linspace(0, 1, n_points) ** 2  # (n_cells, n_classes, n_points)
-    lost = losses[:, None, :, None] * LOSS_MULTIPLIERS[:, None, None] * x[:, None]
+    mean = kinds.mean[..., None]
+    room = (kinds.high - kinds.low)[..., None]
+    x = kinds.low[..., None] + room * np.linspace(0, 1, n_points) ** 2
+    lost = kinds.losses[:, None, :, None] * LOSS_MULTIPLIERS[:, None, None] * x[:, None]
     concave = component(x)[:, None] - lost
     logs = -special.xlogy(mean, np.maximum(x, np.finfo(float).tiny))
     start = np.where(mean > 0, x[..., :-1], 1)
     with np.errstate(divide="ignore", over="ignore"):  # a first share may be next to 0
         sagitta = mean * (np.diff(x) / start) ** 2 / 8
     nu = _REGION_MULTIPLIERS[:, None, None]
-    sums = _best_of_sums(
+    return _best_of_sums(
         concave[:, :, None],
         (nu * logs[:, None])[:, None],
         (nu * sagitta[:, None])[:, None],
         x[:, None, None],
+        kinds.times[:, None, None],
     )  # (n_cells, n_multipliers of losses, of regions)
-    limit = regions.radius + _entropy(regions.mean)
-    return np.asarray((sums - _REGION_MULTIPLIERS * limit[:, None, None]).max(axis=2))
 
 
-def _best_of_sums(concave: Array, convex: Array, sagitta: Array, x: Array) -> Array:
+def _best_of_sums(concave: Array, convex: Array, sagitta: Array, x: Array, times: Array) -> Array:
     """Return the largest tau + sum over classes of min (concave + convex - tau x) over tau.
 
     Between two points the sum is at least the smaller of its ends less the sagitta, and also the
@@ -193,10 +219,10 @@ def _best_of_sums(concave: Array, convex: Array, sagitta: Array, x: Array) -> Ar
             np.minimum(tilted[..., :-1], tilted[..., 1:]) + right,
         )
         place = least.argmin(axis=-1)[..., None]
-        found = np.take_along_axis(least, place, axis=-1)[..., 0].sum(axis=-1)
+        found = (times * np.take_along_axis(least, place, axis=-1)[..., 0]).sum(axis=-1)
         best = np.maximum(best, tau + found)
         shares = np.take_along_axis(np.broadcast_to(x[..., :-1], least.shape), place, axis=-1)
-        too_low = shares[..., 0].sum(axis=-1) < 1
+        too_low = (times * shares[..., 0]).sum(axis=-1) < 1
         low = np.where(too_low, tau, low)
         high = np.where(too_low, high, tau)
     return best
