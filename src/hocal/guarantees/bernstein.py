@@ -185,8 +185,9 @@ def bernstein_estimator(
     """Return the best statistic of k-snapshots for E[G(p)], near it or on one side of it.
 
     "minimax" minimises the bias sup |sum_j Q(p_j) - g(p_j)| + epsilon * lipschitz. "upper" requires
-    Q >= g on [0, 1] and minimises the mean of Z under the reference plus what its spread will cost
-    with `n_items` items; "lower" likewise from below. Brier has an exact statistic from k = 2.
+    sum_j Q(p_j) >= sum_j g(p_j) on the simplex, proven between the points that are looked at, and
+    minimises the mean of Z under the reference plus what its spread will cost with `n_items` items;
+    "lower" likewise from below. Brier has an exact statistic from k = 2.
 
     Parameters
     ----------

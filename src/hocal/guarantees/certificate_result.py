@@ -49,7 +49,9 @@ class Certificate:
     Each interval holds with probability `confidence` over the calibration sample, whatever the
     mixture of its cell is. If `simultaneous`, the intervals of one quantity and entropy hold for
     all cells at once; two quantities are two statements, each with its own chance of failure.
-    Arrays are indexed by cell number, NaN without items.
+    Unless `anytime`, most limits are bets that look at items in a random order, whose seed is a
+    fingerprint of the cell's own labels: docs/guarantees.md says what is proven about it and what
+    was checked. Arrays are indexed by cell number, NaN without items.
 
     Attributes
     ----------

@@ -33,7 +33,10 @@ _SINGLES = (
 def certificate_assumptions(
     *, singles: bool = False, anytime: bool = False, design_effect: float = 1.0
 ) -> tuple[str, ...]:
-    """Return what must be true for a certificate to hold.
+    """Return what must be true of the data for a certificate to hold.
+
+    The order in which bets look at items is no assumption: it follows from a fingerprint of the
+    labels, whatever the order of the rows (docs/guarantees.md).
 
     Parameters
     ----------
