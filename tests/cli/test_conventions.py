@@ -168,6 +168,11 @@ def test_ctrl_c_inside_a_query_ends_with_code_130(
         plan_where_loading_ends_in(RuntimeError("Query interrupted"), study, monkeypatch)
 
 
+def predict_to(target: Path, study: Study) -> list[str]:
+    files = [study / "model.hocal", study / "predictions.parquet"]
+    return ["predict", *files, "-o", str(target)]
+
+
 def wait_for_partial(folder: Path) -> Path:
     """Return the temporary file once something was written to it."""
     for _ in range(600):
@@ -183,8 +188,7 @@ def test_a_run_that_is_stopped_while_it_writes_leaves_the_old_output(
     run: Run, study: Study, tmp_path: Path, signal_: signal.Signals
 ) -> None:
     (tmp_path / "out.parquet").write_text("the old output")
-    arguments = ["predict", study / "model.hocal", study / "predictions.parquet", "--force"]
-    arguments += ["-o", str(tmp_path / "out.parquet")]
+    arguments = [*predict_to(tmp_path / "out.parquet", study), "--force"]
 
     with start(SLOW + START, *arguments, stderr=subprocess.PIPE) as process:
         wait_for_partial(tmp_path)
@@ -221,13 +225,7 @@ def on_a_terminal(code: str, *arguments: str, **environment: str) -> str:
 
 def test_a_terminal_shows_progress(study: Study, tmp_path: Path) -> None:
     at_once = "import hocal.cli.messages as messages\nmessages.DELAY = 0\n"
-    arguments = [
-        "predict",
-        study / "model.hocal",
-        study / "predictions.parquet",
-        "-o",
-        str(tmp_path / "out.csv"),
-    ]
+    arguments = predict_to(tmp_path / "out.csv", study)
 
     shown = on_a_terminal(at_once + SLOW + START, *arguments)
 
@@ -249,13 +247,7 @@ def test_colours_are_for_terminals_without_no_color() -> None:
 
 
 def test_a_pipe_gets_neither_colours_nor_progress_nor_noise(study: Study, tmp_path: Path) -> None:
-    arguments = [
-        "predict",
-        study / "model.hocal",
-        study / "predictions.parquet",
-        "-o",
-        str(tmp_path / "out.csv"),
-    ]
+    arguments = predict_to(tmp_path / "out.csv", study)
 
     done = subprocess.run(
         [sys.executable, "-c", START, *arguments], capture_output=True, text=True, check=True

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -127,27 +127,26 @@ def test_the_epistemic_part_is_the_mean_divergence_from_the_mean(
     np.testing.assert_allclose(decompose(m, entropy).epistemic, expected, atol=1e-10)
 
 
+def assert_epistemic(
+    m: Mixtures, entropy: Entropy, kind: Literal["reverse", "total"], slowly: Callable[..., float]
+) -> None:
+    divergence = divergence_of(entropy)
+    slow = [slowly(reference.atoms_of(m, i), divergence) for i in range(len(m))]
+
+    np.testing.assert_allclose(decompose(m, entropy, kind=kind).epistemic, slow, atol=1e-10)
+
+
 @each_entropy
 @given(m=mixtures())
 def test_the_reverse_part_is_the_mean_divergence_of_the_mean(entropy: Entropy, m: Mixtures) -> None:
     """Infinite parts included: an atom may exclude what the mean allows."""
-    slow = [
-        reference.reverse_mutual_information(reference.atoms_of(m, i), divergence_of(entropy))
-        for i in range(len(m))
-    ]
-
-    np.testing.assert_allclose(decompose(m, entropy, kind="reverse").epistemic, slow, atol=1e-10)
+    assert_epistemic(m, entropy, "reverse", reference.reverse_mutual_information)
 
 
 @each_entropy
 @given(m=mixtures())
 def test_the_total_part_is_the_mean_divergence_of_two_draws(entropy: Entropy, m: Mixtures) -> None:
-    slow = [
-        reference.total_mutual_information(reference.atoms_of(m, i), divergence_of(entropy))
-        for i in range(len(m))
-    ]
-
-    np.testing.assert_allclose(decompose(m, entropy, kind="total").epistemic, slow, atol=1e-10)
+    assert_epistemic(m, entropy, "total", reference.total_mutual_information)
 
 
 @given(m=mixtures())
