@@ -1,5 +1,7 @@
 """Evaluation: distances to observed snapshots, their noise floor, aleatoric error, coverage."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -60,13 +62,13 @@ def test_many_cells_of_many_classes_are_compared_with_fewer_draws(
     counts = draw_labels(p, 2, random_state=1)
     monkeypatch.setattr("hocal.calibration.evaluation.MAX_DRAWN", 30 * 110 * 20)
     drawn = []
-    draw = Mixtures.draw
+    draw = Mixtures.draw_in_blocks
 
-    def spy(self: Mixtures, k: int, **options: object) -> object:
+    def spy(self: Mixtures, *options: Any) -> object:
         drawn.append(len(self))
-        return draw(self, k, **options)
+        return draw(self, *options)
 
-    monkeypatch.setattr(Mixtures, "draw", spy)
+    monkeypatch.setattr(Mixtures, "draw_in_blocks", spy)
 
     hocal.calibration_error(mixtures, counts, k=2, cells=np.arange(60) % 30, n_resamples=1)
 

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from hocal._base.errors import InputError
 from hocal._base.notebook import table, wrap_text
 from hocal._base.plurals import counted
-from hocal._base.typing import Array, Index, IntArray
+from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import (
     check_cells,
     check_choice,
@@ -38,6 +39,7 @@ MAX_WORK = 500_000_000
 # each cell is compared with fewer, but with enough to tell a likely snapshot from others.
 MAX_DRAWN = 1 << 25
 FEWEST_DRAWN = 10
+FEW_CLASSES = 20  # up to which counts of a few labels are as small as those of a sparse matrix
 BLOCK_NUMBERS = 1 << 22  # in the labels of cells that are compared at once
 LATTICE_ROUNDING = 1e-6  # labels by which k times an atom may miss whole numbers
 
@@ -266,9 +268,18 @@ def _predicted_snapshots(
     affordable = MAX_DRAWN // (mixtures.n_classes * int((n_items > 0).sum()))
     n_drawn = min(max(affordable, FEWEST_DRAWN), MAX_REFERENCE)
     repeats = np.repeat(np.arange(len(cells)), -(-n_drawn // n_items[cells]))
-    drawn = mixtures[repeats].draw(k, random_state=generator)
+    drawn = _draw(mixtures[repeats], k, generator)
     sample = Mixtures.from_snapshots(drawn, cells[repeats], n_cells=n_cells)
     return sample.stored()
+
+
+def _draw(items: Mixtures, k: int, generator: np.random.Generator) -> Counts:
+    """Draw k labels of each item; of many classes as a sparse matrix, most of which is empty."""
+    if items.n_classes <= FEW_CLASSES:
+        return items.draw(k, random_state=generator)
+    drawn = items.draw_in_blocks(np.full(len(items), k), generator)
+    blocks = [sparse.csr_array(block) for _, block in drawn]
+    return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
 
 def _cell_averages(mixtures: Mixtures, cells: Index, n_cells: int) -> Mixtures:

@@ -24,8 +24,8 @@ __all__ = ["ENOUGH_TO_AGREE", "CloserLook", "ItemValues", "look_closer"]
 # that people disagree about it.
 ENOUGH_TO_AGREE = 3
 FEWEST_TO_AGREE = 2
-NUMBERS = 1_000_000  # predicted probabilities that are decomposed at once: some tens of MB
-MAX_NUMBERS = 10_000_000  # in the atoms of items that are looked at closely at once: 80 MB
+NUMBERS = 300_000  # predicted probabilities that are decomposed at once: some ten MB
+MAX_NUMBERS = 2_500_000  # in the atoms of items that are looked at closely at once: 20 MB
 ATOMS = 400  # at most, of an item
 # Classes whose labels are told apart for the gain of one more label; the others of an item, which
 # its mixture makes least likely, count as one. Its cost grows with the square.
