@@ -192,7 +192,7 @@ def _shannon_epistemic(cells: CellMeans, half: float) -> Ends:
     KL(p || m) >= ||p - m||^2, so that the Brier part is a lower bound too, and the better one for
     few items: the lower end is the better of two.
     """
-    rests = cells.rests("shannon", PLAIN * half)[:, -1]
+    rests = cells.rests("shannon", PLAIN * half)[:, 0]  # with the factor of the loss in the rest
     lower = cells.low(Statistic.LOWER_REST, ADVISED / 2 * half) + rests
     upper = cells.high(Statistic.UPPER_REST, TWICE_ADVISED * half)
     upper = np.minimum(upper, _plain_epistemic(cells, "shannon", half))

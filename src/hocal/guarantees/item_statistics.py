@@ -19,6 +19,7 @@ from hocal.guarantees.bernstein import BernsteinEstimator, Side
 from hocal.guarantees.betting import Draws
 from hocal.guarantees.cell_advice import Advice, largest_size
 from hocal.guarantees.item_pairs import MAX_PAIRED, epistemic_pairs, predictive_pairs
+from hocal.guarantees.mean_region import LOSS_MULTIPLIERS
 from hocal.guarantees.samples import Sample
 
 __all__ = ["Statistic", "guess_losses", "item_draws", "most_disagreement", "statistic_values"]
@@ -33,7 +34,7 @@ class Statistic(Enum):
     PLAIN_LOWER = "mean at most the aleatoric uncertainty, without advice"
     LOSS = "loss of a guess"
     UPPER_REST = "loss of a guess less the lower aleatoric statistic"
-    LOWER_REST = "loss of a guess less the upper aleatoric statistic"
+    LOWER_REST = "a part of the loss of a guess less the upper aleatoric statistic"
     DISAGREEMENT = "disagreement between labels of an item"
     BRIER_LOSS = "Brier score of a guess"
     BRIER_REST = "Brier score of a guess less the disagreement"
@@ -65,7 +66,10 @@ def _rests(sample: Sample, advice: Advice, losses: Array, entropy: str) -> dict[
     if entropy == "brier" and sample.n_items <= MAX_PAIRED:
         return {}
     parts = SHANNON_RESTS if entropy == "shannon" else BRIER_RESTS
-    return {rest: _rest_draws(sample, advice, losses, part) for rest, part in parts.items()}
+    return {
+        rest: _rest_draws(sample, advice, FACTORS.get(rest, 1.0) * losses, part)
+        for rest, part in parts.items()
+    }
 
 
 # What is left of a loss, and the part of it that is taken away.
@@ -73,6 +77,10 @@ SHANNON_RESTS = {
     Statistic.UPPER_REST: Statistic.LOWER_ALEATORIC,
     Statistic.LOWER_REST: Statistic.UPPER_ALEATORIC,
 }
+# Of the loss, in a rest. From below, how far the guess may be off is taken away too, and that is
+# much less for a part of the loss: G(m) - E G(p) is at least a mean of c * loss - statistic, plus
+# the least G(m) - c * loss.
+FACTORS = {Statistic.LOWER_REST: float(LOSS_MULTIPLIERS[0])}
 BRIER_RESTS = {Statistic.BRIER_REST: Statistic.DISAGREEMENT}
 SIDES: dict[Statistic, Side] = {
     Statistic.UPPER_ALEATORIC: "upper",
