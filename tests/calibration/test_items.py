@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 import hocal
+from hocal.datasets import make_mixture_world
 
 Array = NDArray[np.float64]
 
@@ -339,3 +340,15 @@ def test_another_number_of_members_is_refused() -> None:
 
     with pytest.raises(hocal.InputError, match="must have 2 members per item, as in the fit"):
         calibrator.predict_proba(predictions)
+
+
+def test_many_items_are_decomposed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a last part of another size; items keep their order."""
+    world = make_mixture_world(300, 3, random_state=0)
+    p = world.predictions
+    calibrator = hocal.SnapshotCalibrator().fit(p, world.draw(3, random_state=1))
+    parts, means = calibrator.decompose(p), calibrator.predict_proba(p)
+    monkeypatch.setattr("hocal.calibration.by_item.model.BLOCK_ITEMS", 5)
+
+    assert calibrator.decompose(p).aleatoric == pytest.approx(parts.aleatoric, abs=1e-5)
+    assert calibrator.predict_proba(p) == pytest.approx(means, abs=1e-5)

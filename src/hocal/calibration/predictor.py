@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from hocal._base.typing import Array, Counts, Index
 from hocal.calibration.by_cell.prediction import CellMixtures
 from hocal.calibration.by_item.decomposition import decompose_items
 from hocal.calibration.by_item.mixtures import ItemMixtures
-from hocal.calibration.by_item.model import ItemModel
+from hocal.calibration.by_item.model import ItemModel, Items
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.reference import Expected
 from hocal.calibration.seen_items import SeenItems
@@ -20,6 +21,7 @@ from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["Predictor"]
 
+BLOCKS = 8  # of items that are predicted at once: enough for several threads
 COMPARED_ATOMS = 60  # of an item in an average over many
 
 
@@ -43,7 +45,8 @@ class Predictor(NamedTuple):
     def means(self, given: GivenItems, where: Index, own: Counts | None) -> Array:
         """Return the mean of each item's mixture."""
         if self.model is not None:
-            return self.item_mixtures(given, where, own).mean()
+            parts = [mixtures.mean() for mixtures in self._some_at_a_time(given, where, own)]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         if own is not None:
             return self.cells.of_items(given.mean, where).condition(own).mean()
         return self.cells.means_of_items(given.mean, where)
@@ -60,8 +63,11 @@ class Predictor(NamedTuple):
     ) -> Decomposition:
         """Split the uncertainty of each item."""
         if self.model is not None:
-            mixtures = self.item_mixtures(given, where, own)
-            return decompose_items(mixtures, measure, kind=kind, panel_size=panel_size)
+            parts = [
+                decompose_items(mixtures, measure, kind=kind, panel_size=panel_size)
+                for mixtures in self._some_at_a_time(given, where, own)
+            ]
+            return parts[0] if len(parts) == 1 else _join(parts)
         if isinstance(measure, Custom) or own is not None:
             # It may treat classes differently, so it needs them in their order.
             cell_mixtures = self.mixtures(given, where, own)
@@ -85,6 +91,21 @@ class Predictor(NamedTuple):
             return self.cells.of_items(given.mean, where)
         return self.item_mixtures(given, where, None).to_mixtures(n_atoms=COMPARED_ATOMS)
 
+    def _some_at_a_time(
+        self, given: GivenItems, where: Index, own: Counts | None
+    ) -> Iterator[ItemMixtures]:
+        """Yield mixtures of all items in their order: weights of a million take 400 MB.
+
+        With their own labels all come at once, since items of the fit are grouped by their folds.
+        """
+        height = BLOCKS * Items(*given, where).block_height
+        if own is not None or len(given) <= height:
+            yield self.item_mixtures(given, where, own)
+            return
+        for start in range(0, len(given), height):
+            rows = slice(start, start + height)
+            yield self.item_mixtures(given.rows(rows), where[rows], None)
+
     def item_mixtures(self, given: GivenItems, where: Index, own: Counts | None) -> ItemMixtures:
         """Return mixtures of items; those of the fit, met with their labels, without their fold."""
         assert self.model is not None
@@ -93,3 +114,10 @@ class Predictor(NamedTuple):
         folds = self.seen.folds_of(given.fingerprints(own))
         mixtures = self.model.predict_without(folds, given.members, given.features, where)
         return mixtures.condition(own)
+
+
+def _join(parts: Sequence[Decomposition]) -> Decomposition:
+    """Put the parts of items one after the other."""
+    columns = [part.as_dict() for part in parts]
+    joined = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+    return Decomposition(**joined, entropy=parts[0].entropy, kind=parts[0].kind)
