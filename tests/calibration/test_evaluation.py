@@ -286,3 +286,17 @@ def test_repr_says_mean_chance_and_p_value() -> None:
 
     assert "mean" in repr(error)
     assert "by chance" in repr(error)
+
+
+def test_cells_are_projected_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the first cells and the last ones have no items."""
+    mixtures, p = world(60, 3, seed=0)
+    counts = draw_labels(p, 2, random_state=1)
+    cells = 3 + np.arange(60) % 4
+    options = {"cells": cells, "n_cells": 9, "n_resamples": 3, "random_state": 2}
+    whole = hocal.calibration_error(mixtures, counts, **options)
+    monkeypatch.setattr("hocal.calibration.evaluation.PROJECTED_NUMBERS", 7)
+
+    found = hocal.calibration_error(mixtures, counts, **options)
+
+    assert found.per_cell == pytest.approx(whole.per_cell, abs=1e-12, nan_ok=True)

@@ -40,6 +40,7 @@ MAX_WORK = 500_000_000
 MAX_DRAWN = 1 << 25
 FEWEST_DRAWN = 10
 FEW_CLASSES = 20  # up to which counts of a few labels are as small as those of a sparse matrix
+PROJECTED_NUMBERS = 1 << 20  # in the atoms of cells that are projected at once, 8 MB
 BLOCK_NUMBERS = 1 << 22  # in the labels of cells that are compared at once
 LATTICE_ROUNDING = 1e-6  # labels by which k times an atom may miss whole numbers
 
@@ -260,10 +261,11 @@ def _predicted_snapshots(
     Where that is too much to list, a sample stands in; it is fixed before the noise is simulated,
     so p-values stay exact.
     """
-    averages = _cell_averages(mixtures, cells, n_cells)
     n_listed = n_snapshots(k, mixtures.n_classes)
-    if n_listed <= MAX_REFERENCE and n_listed * len(averages.weights) <= MAX_WORK:
-        return averages.project(k)
+    pairs = np.unique(cells * mixtures.n_mixtures + mixtures.index)
+    n_atoms = int(mixtures.sizes[pairs % mixtures.n_mixtures].sum())
+    if n_listed <= MAX_REFERENCE and n_listed * n_atoms <= MAX_WORK:
+        return _project_cells(mixtures, cells, n_cells, k)
     n_items = np.bincount(cells)
     affordable = MAX_DRAWN // (mixtures.n_classes * int((n_items > 0).sum()))
     n_drawn = min(max(affordable, FEWEST_DRAWN), MAX_REFERENCE)
@@ -271,6 +273,26 @@ def _predicted_snapshots(
     drawn = _draw(mixtures[repeats], k, generator)
     sample = Mixtures.from_snapshots(drawn, cells[repeats], n_cells=n_cells)
     return sample.stored()
+
+
+def _project_cells(mixtures: Mixtures, cells: Index, n_cells: int, k: int) -> Mixtures:
+    """Return proj_k of each cell's average, some cells at a time: their atoms may be many."""
+    order = np.argsort(cells, kind="stable")
+    numbers = np.cumsum(mixtures.sizes[mixtures.index[order]]) * mixtures.n_classes
+    ends = np.cumsum(np.bincount(cells, minlength=n_cells))
+    block = np.append(0, numbers)[ends] // PROJECTED_NUMBERS
+    starts = np.append(0, np.flatnonzero(np.diff(block)) + 1)
+    parts = []
+    for start, end in pairwise([*starts.tolist(), n_cells]):
+        rows = order[ends[start - 1] if start else 0 : ends[end - 1]]
+        averages = _cell_averages(mixtures[rows], cells[rows] - start, end - start)
+        parts.append(averages.project(k))
+    return Mixtures.trusted(
+        np.concatenate([part.support for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.append(0, np.cumsum(np.concatenate([part.sizes for part in parts]))),
+        np.arange(n_cells),
+    )
 
 
 def _draw(items: Mixtures, k: int, generator: np.random.Generator) -> Counts:
