@@ -1,6 +1,7 @@
 """Plans come true: calibrating gives the widths and errors that were forecast."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -426,3 +427,11 @@ def test_plan_budget_refuses(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         plan_budget(world, budget, **options)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_more_labels_never_leave_more_open(n_classes: int) -> None:
+    """Of very many items, whatever the mixture; limits of disagreement are a little wider at 3."""
+    widths = [interval_width(10**8, k=k, n_classes=n_classes) for k in (2, 3, 5, 10)]
+
+    assert all(after <= before + 1e-3 for before, after in pairwise(widths))

@@ -27,6 +27,7 @@ from hocal.guarantees.betting import Draws
 from hocal.guarantees.bounds import sample_size
 from hocal.guarantees.cell_uncertainty import (
     ENTROPIES,
+    PLAIN,
     SIZES,
     Sample,
     advise,
@@ -34,7 +35,7 @@ from hocal.guarantees.cell_uncertainty import (
 )
 from hocal.guarantees.entropy_ranges import shannon_range
 from hocal.guarantees.fixed_number import binomial_limits, expected_error
-from hocal.guarantees.item_statistics import Statistic, item_draws
+from hocal.guarantees.item_statistics import Statistic, item_draws, most_disagreement
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.distinct_counts import compress
 from hocal.uncertainty.entropy import get_entropy
@@ -307,4 +308,16 @@ def _worst_width(
     advice = advise(None, sizes, n_classes=n_classes, n_items=n_items)
     sides = advice.estimators.values()
     width = sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides)
-    return min(width, largest)
+    return min(width, _range_width(n_items, k, n_classes, PLAIN * delta), largest)
+
+
+def _range_width(n_items: int, k: int, n_classes: int, delta: float) -> float:
+    """Bound the width of what limits of disagreement say about Shannon uncertainty."""
+    largest = float(get_entropy("brier").maximum(n_classes))
+    error = most_disagreement(k, n_classes) * math.sqrt(math.log(2 / delta) / (2 * n_items))
+    widths = []
+    for share in np.linspace(0, largest, _N_MEANS).tolist():
+        ends = (max(share - error, 0.0), min(share + error, largest))
+        lower, upper = shannon_range(*ends, n_classes)
+        widths.append(upper - lower)
+    return max(widths)

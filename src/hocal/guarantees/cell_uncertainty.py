@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hocal._base.typing import Array
+from hocal._base.typing import Array, Mask
 from hocal.guarantees.bounds import projection_slack
 from hocal.guarantees.cell_advice import SIZES, Advice, advise, estimator_sizes
 from hocal.guarantees.cell_means import KINDS, CellMeans, Ends, Limit
@@ -24,6 +24,7 @@ from hocal.guarantees.samples import ENTROPIES, QUANTITIES, TARGETS, Limits, Sam
 
 __all__ = [
     "ENTROPIES",
+    "PLAIN",
     "QUANTITIES",
     "SIZES",
     "TARGETS",
@@ -159,11 +160,21 @@ def _aleatoric(cells: CellMeans, entropy: str, half: float) -> Ends:
         cells.low(Statistic.PLAIN_LOWER, PLAIN * half),
         cells.high(Statistic.PLAIN_UPPER, PLAIN * half),
     )
-    lower, upper = ends.intersect(plain)
+    unadvised = ~cells.having(Statistic.PLAIN_UPPER) & ~cells.pairs
+    if unadvised.any():  # what disagreement says needs no advice either
+        known = Ends(cells.low(statistic, PLAIN * half), cells.high(statistic, PLAIN * half))
+        plain = _ranges(cells, known, unadvised).where(unadvised, plain)
     # All that is known about pairs is how often two labels agree.
-    for row in np.flatnonzero(cells.pairs).tolist():
+    return _ranges(cells, disagreement, cells.pairs).where(cells.pairs, ends.intersect(plain))
+
+
+def _ranges(cells: CellMeans, disagreement: Ends, rows: Mask) -> Ends:
+    """Return what limits of disagreement say about Shannon uncertainty, in some cells."""
+    lower = np.full(len(cells), -np.inf)
+    upper = np.full(len(cells), np.inf)
+    n_classes = cells.samples[0].n_classes
+    for row in np.flatnonzero(rows & cells.several).tolist():
         least = max(disagreement.lower[row], 0.0)
-        n_classes = cells.samples[row].n_classes
         lower[row], upper[row] = shannon_range(least, disagreement.upper[row], n_classes)
     return Ends(lower, upper)
 
@@ -208,10 +219,9 @@ def _plain_epistemic(cells: CellMeans, entropy: str, half: float) -> Array:
     disagreement = cells.low(Statistic.DISAGREEMENT, PLAIN * half)
     least = disagreement
     if entropy == "shannon":
-        least = cells.low(Statistic.PLAIN_LOWER, PLAIN * half).copy()
-        for row in np.flatnonzero(cells.pairs).tolist():
-            known = max(disagreement[row], 0.0)
-            least[row] = shannon_range(known, known, cells.samples[row].n_classes)[0]
+        ranges = _ranges(cells, Ends(disagreement, disagreement), cells.pairs)
+        plain = cells.low(Statistic.PLAIN_LOWER, PLAIN * half)
+        least = np.where(cells.pairs, ranges.lower, plain)
     return cells.box(entropy, PLAIN * half).upper - least
 
 
