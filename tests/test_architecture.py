@@ -68,6 +68,7 @@ ROOMS: dict[str, list[str]] = {
         "bernstein_programs",
         "bernstein",
         "polynomials",
+        "distance_bounds",
         "bounds",
         "binary_moments",
         "entropy_ranges",

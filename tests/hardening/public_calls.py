@@ -46,8 +46,8 @@ UNCHECKED = {
     "atoms_at_shares", "average", "average_over_support", "blocks", "member_blocks", "pairs",
     "points_at", "support_of", "trusted", "on_common_points", "of_members", "from_checked",
     "fit_checked", "assign_checked", "locate_in_engine", "restore", "check_restored",
-    "of", "grid", "unordered", "get_metadata_routing", "set_params", "count", "index", "known_reference", "component",
-    "get_params", "describe",
+    "of", "grid", "unordered", "get_metadata_routing", "set_params", "count", "index",
+    "known_reference", "component", "get_params", "describe",
 }  # fmt: skip
 LONG = {
     "certify", "plan_budget", "summarise", "check_annotations", "agreement", "headroom", "compare",
