@@ -17,9 +17,9 @@ OUTSIDE = (
 )
 
 INDEPENDENT_LABELS = (
-    "Labels of an item are independent given the item; no annotator labels an item twice."
+    "Labels of an item are independent given the item; no annotator judges an item twice."
 )
-BLIND_NUMBERS = "How many labels an item got was not decided by looking at them."
+BLIND_NUMBERS = "The number of labels of an item was not decided by looking at them."
 FIXED_NUMBER = "How many items there are was fixed in advance, not by looking at these limits."
 
 _ITEMS = "Items of a cell are independent draws from the population the certificate speaks about."
