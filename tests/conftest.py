@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-if (
-    shutil.which("nvidia-smi") is None
-):  # without a GPU, Triton interprets kernels; it must know before its first import
+# Without a GPU, Triton interprets kernels; it must know before its first import.
+if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # Optimal transport reads arrays here. For tensors it would import PyTorch, which takes two seconds

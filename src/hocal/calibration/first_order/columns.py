@@ -117,9 +117,7 @@ def make_columns(rows: Rows, design: Design) -> Grouped:
     n_items, _, n_classes = rows.shape
     shared = [np.empty((n_items, n_classes), rows.dtype) for _ in design.shared_scale]
     own = np.ones((n_items, 1 + len(design.groups)), rows.dtype)
-    for part in rows.blocks(
-        slice(0, n_items)
-    ):  # beside the columns themselves nothing large is made
+    for part in rows.blocks(slice(0, n_items)):  # else as much again would be made beside them
         members = rows.members(part)
         columns = shared_columns(members, design.floors, plain=not design.has_matrix)
         for column, scale, into in zip(columns, design.shared_scale, shared, strict=True):
