@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array
@@ -118,24 +118,18 @@ def certify(
     >>> certify(statistics, mixtures)
     Certificate(0.95 for each cell, 1 of 2 cells, 100 items, mean width of aleatoric 0.264 nats)
     """
-    delta = 1 - check_fraction(confidence, "confidence")
-    for name, flag in (("simultaneous", simultaneous), ("aligned", aligned), ("anytime", anytime)):
-        check_flag(flag, name)
+    _check_flags(simultaneous=simultaneous, aligned=aligned, anytime=anytime)
     _check_mixtures(mixtures, statistics)
+    delta = _chance_of_failure(confidence, statistics, simultaneous=simultaneous)
     factor = check_number(design_effect, "design_effect", minimum=1)
-    has_items = statistics.n_items > 0
-    if simultaneous:  # Bonferroni
-        delta /= max(int(has_items.sum()), 1)
     worth = _as_many_as_count(statistics, factor)
     every = statistics.aligned if aligned else statistics.observed
     histogram = worth.aligned if aligned else worth.observed
     error = cell_epsilon(histogram, mixtures, delta=delta, k=k, snapshot_size=snapshot_size)
     coverage = set_coverage(mixtures, error, projected=snapshot_size is None)
+    limits = _limits(worth, histogram, delta, aligned=aligned, anytime=anytime)
     if anytime:
-        limits = lasting_limits(histogram, statistics.n_cells, delta)
         error, coverage = _unknown(error, coverage)
-    else:
-        limits = all_limits(worth, histogram, delta, aligned=aligned)
     return Certificate(
         confidence=float(confidence),
         simultaneous=bool(simultaneous),
@@ -145,7 +139,7 @@ def certify(
         epsilon_k=error.k,
         epsilon_bound=error.bounds,
         set_coverage=coverage,
-        source=np.where(has_items, "cell", "none") if source is None else np.asarray(source),
+        source=_sources(statistics) if source is None else np.asarray(source),
         assumptions=_assumptions(every, anytime=anytime, design_effect=factor),
         bounds=dict(LASTING_BOUNDS if anytime else BOUNDS),
         n_classes=statistics.n_classes,
@@ -154,6 +148,31 @@ def certify(
         design_effect=factor,
         anytime=bool(anytime),
     )
+
+
+def _check_flags(**flags: bool) -> None:
+    for name, flag in flags.items():
+        check_flag(flag, name)
+
+
+def _chance_of_failure(
+    confidence: float, statistics: CellStatistics, *, simultaneous: bool
+) -> float:
+    """Return delta of each cell; by Bonferroni's inequality where all are to hold together."""
+    delta = 1 - check_fraction(confidence, "confidence")
+    return delta / max(int((statistics.n_items > 0).sum()), 1) if simultaneous else delta
+
+
+def _limits(
+    worth: CellStatistics, histogram: Histogram, delta: float, *, aligned: bool, anytime: bool
+) -> dict[Target, Array]:
+    if anytime:
+        return lasting_limits(histogram, worth.n_cells, delta)
+    return all_limits(worth, histogram, delta, aligned=aligned)
+
+
+def _sources(statistics: CellStatistics) -> NDArray[np.str_]:
+    return np.where(statistics.n_items > 0, "cell", "none")
 
 
 def _check_mixtures(mixtures: Mixtures, statistics: CellStatistics) -> None:
