@@ -249,9 +249,10 @@ def test_memory_does_not_grow_with_the_table(study: Study, tmp_path: Path) -> No
                 f"FROM range({n_rows}) t(i)) TO '{tmp_path}/p.parquet'"
             )
         code = (
-            "import resource, sys\nfrom hocal.cli import main\n"
+            "import re, sys\nfrom hocal.cli import main\n"
             "try:\n    main(sys.argv[1:])\nfinally:\n"
-            "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+            "    status = open('/proc/self/status').read()\n"  # of this process, not of its parent
+            "    print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)"
         )
         arguments = [
             "predict",

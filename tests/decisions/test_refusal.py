@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 import hocal
 from hocal.decisions import refusal_rule
@@ -168,11 +169,11 @@ def test_intervals_of_the_cost_hold_the_expected_cost() -> None:
     saved = paid[:, 0].mean() - known
     generator = np.random.default_rng(14)
     missed = np.zeros(2)
-    for _ in range(300):
+    for _ in range(60):
         rows = generator.integers(0, 4_000, 150)
         drawn = refusal_rule(mixtures[rows], **COSTS)
         cost = drawn.cost(generator.multinomial(2, truth[rows]))
         for place, (found, true) in enumerate([(cost.rule, known), (cost.saved["answer"], saved)]):
             missed[place] += not found.lower <= true <= found.upper
 
-    assert (missed <= 0.05 * 300).all()
+    assert (missed <= stats.binom.ppf(0.99, 60, 0.05)).all()

@@ -394,7 +394,7 @@ def test_betting_intervals_hold_the_mean_as_often_as_promised(
     world: str, n_items: int, deviation: float | None
 ) -> None:
     """Each end is checked at delta / 2, with three standard errors."""
-    rng, delta, n_samples = np.random.default_rng(6), 0.1, 2000
+    rng, delta, n_samples = np.random.default_rng(6), 0.1, 800
     samples = [WORLDS[world](rng, n_items) for _ in range(n_samples)]
     draws = [Draws.of(sample, np.ones(n_items), 0, 1) for sample in samples]
     guess = None if deviation is None else np.full(n_samples, deviation)
