@@ -64,7 +64,7 @@ def items_needed(
     confidence: float = 0.95,
     entropy: str = "shannon",
 ) -> int:
-    """Return how many items with k labels a cell needs to be certified as closely as wanted.
+    """Return how many items, with k labels each, certify a cell as closely as wanted.
 
     Epsilon falls as 1 / sqrt(N). The interval of aleatoric uncertainty narrows until only what k
     labels leave open remains; a smaller width needs more labels per item.
