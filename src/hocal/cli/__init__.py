@@ -34,8 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    if arguments is None:
+    if arguments is None:  # the process is ours
         atexit.register(_mute)
+        # POT would import PyTorch where it is installed, which takes seconds, to be given arrays.
+        os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
     from hocal.cli.app import run
 
     run(arguments)

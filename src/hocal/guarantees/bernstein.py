@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -35,7 +35,6 @@ from hocal.guarantees.bernstein_programs import (
     one_sided_penalties,
 )
 from hocal.guarantees.bernstein_proofs import (
-    N_PROOF,
     N_SIMPLEX,
     bernstein_basis,
     chebyshev_grid,
@@ -79,22 +78,38 @@ class BernsteinEstimator:
         beta_0, ..., beta_k.
     side : {"minimax", "upper", "lower"}
         "upper": E[Z] >= E[G] for every mixture; "lower": E[Z] <= E[G]; "minimax": neither.
-    bias : float
-        Bound on |E[Z] - E[G]| over all mixtures, proven between grid points.
     lipschitz : float
         |Z(s) - Z(s')| <= lipschitz * ||s/k - s'/k||_1, the smallest such constant.
     minimum, maximum : float
         Smallest and largest Z over all k-snapshots, for intervals of its mean.
+    entropy : Entropy
+        G.
     """
 
     k: int
     n_classes: int
     values: Array
     side: Side
-    bias: float
     lipschitz: float
     minimum: float
     maximum: float
+    entropy: Entropy
+
+    @cached_property
+    def bias(self) -> float:
+        """Bound on |E[Z] - E[G]| over all mixtures, proven between grid points."""
+        if isinstance(self.entropy, Brier) and self.k > 1:
+            return 0.0
+        g = _component(self.entropy, self.n_classes)
+        if self.n_classes == 2:
+            excesses = [proven_excess(self.values, g, sign)[1].max() for sign in (1, -1)]
+            return float(max(excesses))
+        n_points = N_SIMPLEX // 2  # a bias may be a little too large
+        worst = [
+            simplex_excess(*proven_excess(self.values, g, sign, n_points), self.n_classes)
+            for sign in (1, -1)
+        ]
+        return max(0.0, *(float(each.bound.max()) for each in worst))
 
     def __call__(self, counts: Any) -> Array:
         """Return Z for each row of counts, all with total k."""
@@ -257,19 +272,14 @@ def _fit(
     if isinstance(entropy, Brier) and k > 1:  # unbiased, so all sides are met
         both = 2 if n_classes == 2 else 1  # one count stands for two classes
         values = entropy.scale * counts * (k - counts) / (k * (k - 1)) * both
-        return _finish(values, k, n_classes, side, 0.0)
+        return _finish(values, k, n_classes, side, entropy)
     g = _component(entropy, n_classes)
     if side == "minimax":
         x = _constraint_grid(k)
         values = nearest_sum(x, g(x), k, n_classes, slope=max(epsilon, _LEAST_SLOPE))
     else:
         values = _one_sided(g, np.array(weights), n_classes, side, n_items, epsilon)
-    n_points = N_PROOF if n_classes == 2 else N_SIMPLEX // 2  # a bias may be a little too large
-    excesses = [proven_excess(values, g, sign, n_points) for sign in (1, -1)]
-    if n_classes == 2:
-        return _finish(values, k, n_classes, side, max(float(e.max()) for _, e in excesses))
-    worst = max(float(simplex_excess(*excess, n_classes).bound.max()) for excess in excesses)
-    return _finish(values, k, n_classes, side, max(worst, 0.0))
+    return _finish(values, k, n_classes, side, entropy)
 
 
 def _constraint_grid(k: int) -> Array:
@@ -297,7 +307,9 @@ def _one_sided(
     return values + sign * max(float(excess.max()), 0.0)  # Bernstein terms sum to 1
 
 
-def _finish(values: Array, k: int, n_classes: int, side: Side, bias: float) -> BernsteinEstimator:
+def _finish(
+    values: Array, k: int, n_classes: int, side: Side, entropy: Entropy
+) -> BernsteinEstimator:
     """Add what follows from beta alone: the Lipschitz constant and the range of Z."""
     values.flags.writeable = False  # shared by everyone who asks for the same estimator
     rises = np.diff(values)
@@ -313,7 +325,14 @@ def _finish(values: Array, k: int, n_classes: int, side: Side, bias: float) -> B
     # One moved label is an l1 distance of 2 / k, and labels can be moved one by one along a
     # shortest path.
     return BernsteinEstimator(
-        k, n_classes, values, side, bias, float(k / 2 * largest), float(ends[0]), float(ends[1])
+        k,
+        n_classes,
+        values,
+        side,
+        float(k / 2 * largest),
+        float(ends[0]),
+        float(ends[1]),
+        entropy,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -98,65 +98,56 @@ def simplex_excess(x: Array, excess: Array, n_classes: int) -> SimplexExcess:
     If z is the largest share, the others are at most r = min(z, 1 - z) and sum to 1 - z, so that
     their sum is at most (n_classes - 1) times the concave majorant of e on [0, r] at their mean.
     """
+    n_others = n_classes - 1
     starts = np.flatnonzero(x[1:] >= 1 / n_classes)
     reach = np.minimum(x[starts + 1], 1 - x[starts])
     order = np.argsort(reach, kind="stable")
     starts = starts[order]
-    others = n_classes - 1
-    most_mean = (1 - x[starts]) / others
-    least_mean = (1 - x[starts + 1]) / others
-    hull = _Majorant(x, excess)
-    rows = []
-    for far, low, high in zip(
-        reach[order].tolist(), least_mean.tolist(), most_mean.tolist(), strict=True
-    ):
-        hull.extend(far)
-        rows.append(hull.most(low, high))
-    value, first, second, share = np.array(rows).T
+    low = (1 - x[starts + 1]) / n_others
+    high = (1 - x[starts]) / n_others
+    rows = zip(reach[order].tolist(), low.tolist(), high.tolist(), strict=True)
+    value, first, second, share = np.array(_majorants(x.tolist(), excess.tolist(), rows)).T
     top = np.maximum(excess[starts], excess[starts + 1])
-    return SimplexExcess(top + others * value, x[starts], first, second, share)
+    return SimplexExcess(top + n_others * value, x[starts], first, second, share)
 
 
-class _Majorant:
-    """The smallest concave function above the first of some points, which are added in order."""
+def _majorants(
+    x: list[float], y: list[float], rows: Iterable[tuple[float, float, float]]
+) -> list[tuple[float, float, float, float]]:
+    """Return the largest values of the smallest concave functions above the first of some points.
 
-    def __init__(self, x: Array, y: Array) -> None:
-        self._x = x.tolist()
-        self._y = y.tolist()
-        self._n_added = 0
-        self._hull_x: list[float] = []
-        self._hull_y: list[float] = []
+    A row has the reach of the points, which grows from row to row and is met by the first point
+    beyond it, and the arguments between which to look. With the value come the corners around the
+    larger argument, and the part of the first of them.
+    """
+    hull_x = x[:2]
+    hull_y = y[:2]
+    coming = zip(x[2:], y[2:], strict=True)
+    found = []
+    for reach, low, high in rows:
+        while hull_x[-1] < reach:
+            new_x, new_y = next(coming)
+            _add_corner(hull_x, hull_y, new_x, new_y)
+        last = len(hull_x) - 1
+        end = bisect_left(hull_x, high, 1, last)
+        before = hull_x[end - 1]
+        after = hull_x[end]
+        share = (after - high) / (after - before)
+        value = share * hull_y[end - 1] + (1 - share) * hull_y[end]
+        start = bisect_left(hull_x, low, 1, last)
+        part = (hull_x[start] - low) / (hull_x[start] - hull_x[start - 1])
+        other = part * hull_y[start - 1] + (1 - part) * hull_y[start]
+        value = max(value, other, *hull_y[start:end])
+        found.append((value, before, after, share))
+    return found
 
-    def extend(self, reach: float) -> None:
-        """Add the points up to the first one beyond `reach`."""
-        hx = self._hull_x
-        hy = self._hull_y
-        while self._n_added < len(self._x) and (self._n_added < 2 or hx[-1] < reach):
-            x = self._x[self._n_added]
-            y = self._y[self._n_added]
-            while len(hx) > 1 and (hy[-1] - hy[-2]) * (x - hx[-1]) <= (y - hy[-1]) * (
-                hx[-1] - hx[-2]
-            ):
-                hx.pop()
-                hy.pop()
-            hx.append(x)
-            hy.append(y)
-            self._n_added += 1
 
-    def most(self, low: float, high: float) -> tuple[float, float, float, float]:
-        """Return the largest value between two arguments, and how the upper one is composed.
-
-        That is: the points of the hull around it, and the part of the first of them.
-        """
-        hx = self._hull_x
-        hy = self._hull_y
-        last = len(hx) - 1
-        end = min(max(bisect_left(hx, high), 1), last)
-        share = (hx[end] - high) / (hx[end] - hx[end - 1])
-        value = share * hy[end - 1] + (1 - share) * hy[end]
-        start = min(max(bisect_left(hx, low), 1), last)
-        part = (hx[start] - low) / (hx[start] - hx[start - 1])
-        value = max(value, part * hy[start - 1] + (1 - part) * hy[start])
-        if start < end:
-            value = max(value, *hy[start:end])
-        return value, hx[end - 1], hx[end], share
+def _add_corner(hull_x: list[float], hull_y: list[float], x: float, y: float) -> None:
+    """Add a point on the right to the corners of a concave function, and drop those below."""
+    while len(hull_x) > 1 and (hull_y[-1] - hull_y[-2]) * (x - hull_x[-1]) <= (y - hull_y[-1]) * (
+        hull_x[-1] - hull_x[-2]
+    ):
+        hull_x.pop()
+        hull_y.pop()
+    hull_x.append(x)
+    hull_y.append(y)

@@ -66,6 +66,26 @@ EXPECTED = (
     Limit(Statistic.EPISTEMIC_PAIRS, 1.0, 1),
     Limit(Statistic.EPISTEMIC_PAIRS, ADVISED / 2, -1),
 )
+# What cells without a guess need besides: parts of the chance for differences of two intervals.
+WITHOUT_GUESS = (
+    Limit(Statistic.PREDICTIVE_PAIRS, 1.0, -1),
+    Limit(Statistic.PREDICTIVE_PAIRS, 1.0, 1),
+    Limit(Statistic.DISAGREEMENT, PLAIN, 1),
+    *(
+        Limit(statistic, part * share, side)
+        for part in (1 / 2, 1 / 4)
+        for statistic, share, side in (
+            (Statistic.DISAGREEMENT, 1.0, -1),
+            (Statistic.DISAGREEMENT, 1.0, 1),
+            (Statistic.DISAGREEMENT, PLAIN, -1),
+            (Statistic.DISAGREEMENT, PLAIN, 1),
+            (Statistic.LOWER_ALEATORIC, ADVISED, -1),
+            (Statistic.UPPER_ALEATORIC, ADVISED, 1),
+            (Statistic.PLAIN_LOWER, PLAIN, -1),
+            (Statistic.PLAIN_UPPER, PLAIN, 1),
+        )
+    ),
+)
 
 
 def cell_intervals(sample: Sample, advice: Advice, delta: float) -> dict[Target, Limits]:
@@ -94,7 +114,9 @@ def all_intervals(
 ) -> dict[Target, Array]:
     """Return what `cell_intervals` does for each of several cells, (n_cells, 2) by target."""
     half = delta / 2
-    expected = [limit._replace(delta=limit.delta * half) for limit in EXPECTED]
+    guessed = all(each.guess is not None for each in advice)
+    wanted = EXPECTED if guessed else EXPECTED + WITHOUT_GUESS
+    expected = [limit._replace(delta=limit.delta * half) for limit in wanted]
     cells = CellMeans(samples, advice, expected)
     found = {}
     for name, kind in KINDS.items():
