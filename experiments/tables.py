@@ -689,7 +689,12 @@ def hard_use() -> str:
         rows.append([name, *rates, *rest, number(found["uniform, KS p"], 2)])
     quantities = list(found["missed"])
     heads = ["share of misses", *quantities, "any of ten cells", "p below .1", "uniform (KS p)"]
-    return table(heads, rows)
+    levels = result["level sets"]
+    said = (
+        f"Of {levels['of']:,} level sets in studies of 200 items, nine in ten of them nearly "
+        f"certain, a share of {number(levels['missed'])} was missed.\n"
+    )
+    return f"{table(heads, rows)}\n{said}"
 
 
 def left_open() -> str:
