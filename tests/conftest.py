@@ -52,9 +52,20 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share something costly in one worker, which makes it once."""
+    """Keep tests that share something in one worker, which makes it once."""
     for item in items:
-        shared = [name for name in MADE_ONCE if name in getattr(item, "fixturenames", ())]
-        if shared:
-            item.add_marker(pytest.mark.xdist_group(shared[0]))
+        name = _shared(item)
+        if name is not None and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def _shared(item: pytest.Item) -> str | None:
+    """Return what a test shares with others: something costly, or the fixtures of its module."""
+    costly = [name for name in MADE_ONCE if name in getattr(item, "fixturenames", ())]
+    if costly:
+        return costly[0]
+    info = getattr(item, "_fixtureinfo", None)
+    fixtures = [] if info is None else [each[-1] for each in info.name2fixturedefs.values()]
+    return str(item.path.stem) if any(each.scope == "module" for each in fixtures) else None

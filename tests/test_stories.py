@@ -15,7 +15,6 @@ from report.browser import CHROMIUM, browse
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # items of each story: enough to tell an order, few enough for a minute in all
 SIZES = {"crowd": 300, "images": 1000, "faces": 1000, "judges": 1200}
-STORIES = [pytest.param(name, marks=() if name == "crowd" else pytest.mark.slow) for name in SIZES]
 
 pytestmark = pytest.mark.skipif(
     "HOCAL_DATA" not in os.environ, reason="the stories are about real data: set HOCAL_DATA"
@@ -31,7 +30,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield opened
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
 def test_a_story_ends_well(
     name: str, browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

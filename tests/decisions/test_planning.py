@@ -111,6 +111,7 @@ def test_items_needed_and_interval_width_are_inverse(
     assert interval_width(n_items, **options) <= width < interval_width(n_items - 1, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entropy", ["shannon", "brier"])
 @pytest.mark.parametrize("k", [2, 5, 10])
 @pytest.mark.parametrize("mixture", [BINARY, TERNARY], ids=["two classes", "three classes"])

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("kills")  # one worker kills for all
+pytestmark = pytest.mark.slow
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["save", "two writers", "fit", "predict", "report", "fetch"]
 NAMES += ["train"] if find_spec("torch") else []
-N_KILLS = 3
+N_KILLS = 10
+LEAST_KILLED = 3  # a process may end before its signal comes
 Found = dict[str, dict[str, Any]]
 
 
@@ -36,19 +37,13 @@ def attack(n_kills: int, seed: int) -> Found:
 
 @pytest.fixture(scope="module")
 def killed() -> Found:
-    """Kill each a few times."""
-    return attack(N_KILLS, seed=1)
+    """Kill each several times."""
+    return attack(N_KILLS, seed=2)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kill_leaves_old_or_new_files_and_what_resumes_ends_the_same(
     killed: Found, name: str
 ) -> None:
-    assert killed[name] == {"n_killed": N_KILLS, "problems": []}
-
-
-@pytest.mark.slow
-def test_many_kills_leave_old_or_new_files_and_what_resumes_ends_the_same() -> None:
-    found = attack(10, seed=2)
-
-    assert {name: each["problems"] for name, each in found.items() if each["problems"]} == {}
+    assert killed[name]["n_killed"] >= LEAST_KILLED
+    assert killed[name]["problems"] == []

@@ -194,6 +194,7 @@ def test_intervals_of_the_mean_are_betting_intervals(scene: Any) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_the_noise_band_holds_the_share_it_promises_when_predictions_are_right(
     quantity: Any,
