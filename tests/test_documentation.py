@@ -34,8 +34,15 @@ RUN_BY_OTHER_TESTS = (ON_SPARK, PICTURES, STORIES)  # the last by test_stories.p
 LONG = {
     "cifar10h.py",
     "digits_distillation.py",
+    "docs/guarantees.md",
+    "docs/guides/command-line.md",
     "docs/guides/ensemble.md",
+    "docs/guides/how-many-labels.md",
+    "docs/guides/judges.md",
     "docs/guides/next-labels.md",
+    "docs/guides/prediction-sets.md",
+    "docs/guides/refusal.md",
+    "docs/guides/relabel.md",
     "docs/guides/scikit-learn.md",
     "judges.py",
     "llm_answers.py",
@@ -166,6 +173,7 @@ def test_example_runs(
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_example_on_spark_runs(
     spark: Any,  # noqa: F811

@@ -112,6 +112,7 @@ def test_torch_and_spark_are_not_needed_for_the_examples_of_readme() -> None:
     assert not {"torch", "pyspark"} & importable()
 
 
+@pytest.mark.slow
 def test_the_example_of_readme_runs_with_what_the_install_line_brings() -> None:
     """With fewer digits; and the page, the plots and the command line are there."""
     code = python_of(README).replace("2000", "200")

@@ -12,11 +12,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "docs" / "_notebooks" / "execute.py"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
-LONG = {"classifier", "ensemble"}
-IN_A_KERNEL = [
-    pytest.param(path, marks=pytest.mark.slow if path.stem in LONG else (), id=path.stem)
-    for path in TUTORIALS
-]
 
 Notebook = dict[str, Any]
 
@@ -51,7 +46,8 @@ def test_there_are_three_tutorials() -> None:
     assert [path.stem for path in TUTORIALS] == ["classifier", "ensemble", "labels-only"]
 
 
-@pytest.mark.parametrize("path", IN_A_KERNEL)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_and_says_what_it_shows(path: Path, tmp_path: Path) -> None:
     """`make notebooks` writes new outputs where they changed for a reason."""
     again = run_again(path, tmp_path)

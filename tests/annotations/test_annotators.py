@@ -183,6 +183,7 @@ def test_the_closest_annotator_has_an_exact_p_value() -> None:
     assert found.p_agrees[place] == pytest.approx(3 * 2 * 3 / 3**6)
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_it_does_not_matter_who_labels() -> None:
     worlds = 40
     found = sum(any(effects(crowd(seed, 60)).finding) for seed in range(worlds))

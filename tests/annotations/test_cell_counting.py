@@ -163,7 +163,10 @@ def test_one_item_with_far_more_labels_than_the_others(engine: str) -> None:
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize(("seed", "n_classes", "as_item"), [(9, 2, int), (7, 40, str)])
+@pytest.mark.parametrize(
+    ("seed", "n_classes", "as_item"),
+    [(9, 2, int), pytest.param(7, 40, str, marks=pytest.mark.slow)],
+)
 def test_spark_finds_the_statistics_of_arrays(
     spark: Any,  # noqa: F811
     seed: int,

@@ -171,6 +171,7 @@ def test_groups_that_do_not_fit_are_refused(
 @pytest.mark.skipif(
     "HOCAL_DATA" not in os.environ, reason="HOCAL_DATA does not name the data directory"
 )
+@pytest.mark.slow
 def test_the_aspect_of_a_summary_tells_where_experts_disagree() -> None:
     """SummEval: Spearman with held-out disagreement rises from .47 to .65 with the aspect."""
     study = load_judges("summeval")

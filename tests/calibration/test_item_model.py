@@ -285,6 +285,7 @@ def test_members_help_where_their_scatter_knows_who_divides_people() -> None:
     assert explained(informed, fresh.truth) > 0.3
 
 
+@pytest.mark.slow
 def test_own_labels_count_once_for_items_of_the_fit() -> None:
     """Given their own labels, items of the fit are as well calibrated as fresh ones."""
     gaps = []

@@ -43,6 +43,7 @@ def test_the_shown_digits_are_clear_and_torn_in_truth(shown: Demonstration) -> N
     assert torn.truth > shown.truth.aleatoric.mean()
 
 
+@pytest.mark.slow
 def test_the_demonstration_repeats_itself_and_tells_what_it_does() -> None:
     told: list[str] = []
     first, second = (

@@ -93,6 +93,7 @@ def test_cifar10h_gives_the_numbers_of_python(run: Run, cifar10h: Path, tmp_path
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_classes", "n_labels"), [("SP_amt", 2, 10_000), ("CF_amt", 5, 6030)]
 )
