@@ -75,6 +75,7 @@ ROOMS: dict[str, list[str]] = {
         "samples",
         "item_pairs",
         "mean_region",
+        "entropy_bets",
         "cell_advice",
         "item_statistics",
         "cell_means",

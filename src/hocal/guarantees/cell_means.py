@@ -11,8 +11,14 @@ import numpy as np
 from hocal._base.typing import Array, Index, Mask
 from hocal.guarantees.betting import Draws
 from hocal.guarantees.cell_advice import Advice
+from hocal.guarantees.entropy_bets import Offset, can_bet, lower_entropies
 from hocal.guarantees.fixed_number import upper_limits
-from hocal.guarantees.item_statistics import Statistic, guess_losses, item_draws
+from hocal.guarantees.item_statistics import (
+    Statistic,
+    guess_losses,
+    item_draws,
+    upper_offset,
+)
 from hocal.guarantees.joint_limits import JointShares, class_shares
 from hocal.guarantees.mean_region import (
     LOSS_MULTIPLIERS,
@@ -65,19 +71,20 @@ class Limit(NamedTuple):
 class CellMeans:
     """Several cells, and limits of the means of their statistics."""
 
-    def __init__(
-        self, samples: Sequence[Sample], advice: Sequence[Advice], expected: Sequence[Limit]
-    ) -> None:
+    def __init__(self, samples: Sequence[Sample], advice: Sequence[Advice]) -> None:
         self.samples = samples
         self.advice = advice
         self.draws = [item_draws(*pair) for pair in zip(samples, advice, strict=True)]
         self.guessed: Mask = np.array([each.guess is not None for each in advice])
         self.several = self.having(Statistic.DISAGREEMENT)
         self.pairs: Mask = np.array([_of_pairs(each) for each in self.draws])
+        #: cells in which bets on the entropy of the mean are worth while
+        self.betting: Mask = self.guessed & np.array([can_bet(each) for each in samples])
+        inside = [each.at_least(2) for each in samples]
+        self.betting_inside: Mask = self.guessed & np.array([can_bet(each) for each in inside])
         self._known: dict[Limit, Array] = {}
         self._regions: dict[float, MeanRegions] = {}
         self._rests: dict[tuple[str, float], Array] = {}
-        self._look_up(expected)  # together they cost little more than one of them
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -96,11 +103,11 @@ class CellMeans:
 
     def _limits(self, wanted: Limit) -> Array:
         if wanted not in self._known:
-            self._look_up([wanted])
+            self.look_up([wanted])
         return self._known[wanted]
 
-    def _look_up(self, wanted: Sequence[Limit]) -> None:
-        """Find several limits at once; infinite for cells without items."""
+    def look_up(self, wanted: Sequence[Limit]) -> None:
+        """Find several limits at once, which cost little more than one; infinite without items."""
         facing = []
         deviations = []
         for limit in wanted:
@@ -137,6 +144,29 @@ class CellMeans:
     @cached_property
     def _guesses(self) -> Array:
         return np.stack([np.asarray(self.advice[row].guess) for row in self._guessed_rows.tolist()])
+
+    def entropies(self, delta: float) -> Array:
+        """Return what H(m) falls below with chance delta at most; infinite without bets."""
+        rows = np.flatnonzero(self.betting).tolist()
+        samples = [self.samples[row] for row in rows]
+        return self._bet(rows, samples, [Offset.none(sample) for sample in samples], delta)
+
+    def rest_entropies(self, delta: float) -> Array:
+        """Return the same for H(m) less the mean of the upper aleatoric statistic."""
+        rows = np.flatnonzero(self.betting_inside).tolist()
+        samples = [self.samples[row].at_least(2) for row in rows]
+        known = zip(samples, rows, strict=True)
+        offsets = [upper_offset(sample, self.advice[row]) for sample, row in known]
+        return self._bet(rows, samples, offsets, delta)
+
+    def _bet(
+        self, rows: list[int], samples: list[Sample], offsets: list[Offset], delta: float
+    ) -> Array:
+        result = np.full(len(self), -np.inf)
+        if rows:
+            guesses = np.stack([np.asarray(self.advice[row].guess) for row in rows])
+            result[rows] = lower_entropies(samples, guesses, offsets, delta)
+        return result
 
     def _region(self, delta: float) -> MeanRegions:
         if delta not in self._regions:

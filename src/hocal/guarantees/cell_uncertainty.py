@@ -50,7 +50,6 @@ LOSSES = {"shannon": Statistic.LOSS, "brier": Statistic.BRIER_LOSS}
 # Limits of a cell with a guess; here `delta` is the share of an end's chance of failure.
 EXPECTED = (
     Limit(Statistic.LOSS, ADVISED, 1),
-    Limit(Statistic.LOSS, TWICE_ADVISED, -1),
     Limit(Statistic.BRIER_LOSS, ADVISED, 1),
     Limit(Statistic.BRIER_LOSS, TWICE_ADVISED, -1),
     Limit(Statistic.LOWER_ALEATORIC, ADVISED, -1),
@@ -61,10 +60,14 @@ EXPECTED = (
     Limit(Statistic.DISAGREEMENT, 1.0, -1),
     Limit(Statistic.DISAGREEMENT, 1.0, 1),
     Limit(Statistic.UPPER_REST, TWICE_ADVISED, 1),
-    Limit(Statistic.LOWER_REST, ADVISED / 2, -1),
     Limit(Statistic.EPISTEMIC_PAIRS, 1.0, -1),
     Limit(Statistic.EPISTEMIC_PAIRS, 1.0, 1),
     Limit(Statistic.EPISTEMIC_PAIRS, ADVISED / 2, -1),
+)
+# What cells of few items need besides.
+WITHOUT_BETS = (
+    Limit(Statistic.LOSS, TWICE_ADVISED, -1),
+    Limit(Statistic.LOWER_REST, ADVISED / 2, -1),
 )
 # What cells without a guess need besides: parts of the chance for differences of two intervals.
 WITHOUT_GUESS = (
@@ -114,10 +117,13 @@ def all_intervals(
 ) -> dict[Target, Array]:
     """Return what `cell_intervals` does for each of several cells, (n_cells, 2) by target."""
     half = delta / 2
-    guessed = all(each.guess is not None for each in advice)
-    wanted = EXPECTED if guessed else EXPECTED + WITHOUT_GUESS
-    expected = [limit._replace(delta=limit.delta * half) for limit in wanted]
-    cells = CellMeans(samples, advice, expected)
+    cells = CellMeans(samples, advice)
+    wanted = list(EXPECTED)
+    if not (cells.betting & cells.betting_inside)[cells.guessed].all():
+        wanted += WITHOUT_BETS
+    if not cells.guessed.all():
+        wanted += WITHOUT_GUESS
+    cells.look_up([limit._replace(delta=limit.delta * half) for limit in wanted])
     found = {}
     for name, kind in KINDS.items():
         parts = {
@@ -148,14 +154,24 @@ def _highest(cells: CellMeans, entropy: str, delta: float) -> Array:
 
 def _predictive(cells: CellMeans, entropy: str, half: float) -> Ends:
     """Return limits of G(m): at most the loss of any guess, and not much less in a region."""
-    least = cells.low(LOSSES[entropy], TWICE_ADVISED * half)
-    rests = cells.rests(entropy, PLAIN * half)
-    lower = (LOSS_MULTIPLIERS * least[:, None] + rests).max(axis=1)
+    lower = _least_predictive(cells, entropy, half)
     upper = cells.high(LOSSES[entropy], ADVISED * half)
     ends = Ends(lower, upper).intersect(cells.box(entropy, PLAIN * half))
     if cells.guessed.all():
         return ends
     return ends.where(cells.guessed, _unguessed(cells, entropy, half))
+
+
+def _least_predictive(cells: CellMeans, entropy: str, half: float) -> Array:
+    """Return lower limits of G(m): by bets on it, or from the loss of a guess and a region."""
+    if entropy == "shannon":
+        bets = cells.entropies(ADVISED * half)
+        if cells.betting[cells.guessed].all():
+            return bets
+    least = cells.low(LOSSES[entropy], TWICE_ADVISED * half)
+    rests = cells.rests(entropy, PLAIN * half)
+    lower = (LOSS_MULTIPLIERS * least[:, None] + rests).max(axis=1)
+    return np.where(cells.betting, bets, lower) if entropy == "shannon" else lower
 
 
 def _unguessed(cells: CellMeans, entropy: str, half: float) -> Ends:
@@ -225,8 +241,11 @@ def _shannon_epistemic(cells: CellMeans, half: float) -> Ends:
     KL(p || m) >= ||p - m||^2, so that the Brier part is a lower bound too, and the better one for
     few items: the lower end is the better of two.
     """
-    rests = cells.rests("shannon", PLAIN * half)[:, 0]  # with the factor of the loss in the rest
-    lower = cells.low(Statistic.LOWER_REST, ADVISED / 2 * half) + rests
+    lower = cells.rest_entropies(ADVISED / 2 * half)
+    if not cells.betting_inside[cells.guessed].all():
+        rests = cells.rests("shannon", PLAIN * half)[:, 0]  # with the factor of the loss in it
+        least = cells.low(Statistic.LOWER_REST, ADVISED / 2 * half) + rests
+        lower = np.where(cells.betting_inside, lower, least)
     upper = cells.high(Statistic.UPPER_REST, TWICE_ADVISED * half)
     upper = np.minimum(upper, _plain_epistemic(cells, "shannon", half))
     if not cells.guessed.all():

@@ -23,7 +23,7 @@ from scipy import special
 from hocal._base.typing import Array, IntArray, Mask
 from hocal.guarantees.orders import Order
 
-__all__ = ["Sequences", "n_blocks", "refuted", "shuffled", "upper_ends"]
+__all__ = ["Moments", "Sequences", "n_blocks", "refuted", "shuffled", "stakes", "upper_ends"]
 
 _MOST_BLOCKS = 64  # stakes change so often; twice as often narrows an interval by a hundredth
 _FEWEST_BLOCKS = 16
@@ -136,14 +136,13 @@ def refuted(draws: Sequences, candidates: Array, delta: Array) -> Mask:
     above = np.maximum(draws.high[:, None] - candidates, least)[:, None]
     coin = below * above  # the largest variance that a mean leaves possible
     shape = (len(candidates), draws.values.shape[2], candidates.shape[1])
-    seen = _Moments.before(draws.variance[:, None, None], coin, below - above, shape)
+    seen = Moments.before(draws.variance[:, None, None], coin, below - above, shape)
     largest = _SAFE / above
     goal = -np.log(delta)[:, None, None]
     log_capital = np.zeros(shape)
     done = np.zeros(shape, dtype=bool)
     for values, repeats, left in zip(draws.values, draws.repeats, draws.left, strict=True):
-        chance = np.clip(np.exp(log_capital - goal), _HOPELESS, _SURE)
-        stake = _stake(chance, np.maximum(left, 1)[:, None, None], *seen.laws(coin))
+        stake = stakes(np.exp(log_capital - goal), left[:, None, None], seen, coin)
         distance = candidates[:, None, :, None] - values[:, :, None]  # last axis: values
         gains = np.minimum(stake, largest)[..., None] * distance
         often = repeats[:, :, None]
@@ -153,7 +152,7 @@ def refuted(draws: Sequences, candidates: Array, delta: Array) -> Mask:
     return np.asarray(done.all(axis=1))
 
 
-class _Moments(NamedTuple):
+class Moments(NamedTuple):
     """Sums of the powers of m - x so far, with what was believed beforehand."""
 
     number: Array
@@ -164,7 +163,7 @@ class _Moments(NamedTuple):
     @classmethod
     def before(
         cls, variance: Array, coin: Array, skew: Array, shape: tuple[int, int, int]
-    ) -> _Moments:
+    ) -> Moments:
         """Return the belief: a guess of the variance, or that of a coin, and a coin's skewness."""
         guessed = np.isfinite(variance)
         number = np.where(guessed, _GUESS_DRAWS, _COIN_DRAWS)
@@ -172,11 +171,11 @@ class _Moments(NamedTuple):
         squares = np.broadcast_to(squares, shape)
         return cls(number, np.zeros(shape), squares, squares * skew)
 
-    def add(self, distance: Array, often: Array) -> _Moments:
+    def add(self, distance: Array, often: Array) -> Moments:
         """Return the sums with more draws."""
         first = often * distance
         second = first * distance
-        return _Moments(
+        return Moments(
             self.number + often.sum(axis=-1),
             self.sums + first.sum(axis=-1),
             self.squares + second.sum(axis=-1),
@@ -218,6 +217,24 @@ def _laws(mean: Array, square: Array, cube: Array, coin: Array) -> tuple[_Law, _
     added = np.clip(variance + _TILT * skew * mean, least, coin)
     counted = np.clip(variance + skew * mean, least, coin)
     return _Law.of(added, skew), _Law.of(counted, skew)
+
+
+def stakes(chance: Array, left: Array, seen: Moments, coin: Array) -> Array:
+    """Return the stakes of gamblers with a chance of success, by what was drawn and what is left.
+
+    Parameters
+    ----------
+    chance : ndarray of shape (n_statistics, n_orders, n_candidates)
+        What the capital is of what it must become.
+    left : ndarray of shape (n_statistics, 1, 1)
+        Draws that are left.
+    seen : Moments
+        Of the draws so far.
+    coin : ndarray of shape (n_statistics, 1, n_candidates)
+        Largest possible variances.
+    """
+    possible = np.clip(chance, _HOPELESS, _SURE)
+    return _stake(possible, np.maximum(left, 1), *seen.laws(coin))
 
 
 def _stake(chance: Array, left: Array, added: _Law, counted: _Law) -> Array:

@@ -18,11 +18,19 @@ from hocal._base.typing import Array
 from hocal.guarantees.bernstein import BernsteinEstimator, Side
 from hocal.guarantees.betting import Draws
 from hocal.guarantees.cell_advice import Advice, largest_size
+from hocal.guarantees.entropy_bets import Offset
 from hocal.guarantees.item_pairs import MAX_PAIRED, epistemic_pairs, predictive_pairs
 from hocal.guarantees.mean_region import LOSS_MULTIPLIERS
 from hocal.guarantees.samples import Sample
 
-__all__ = ["Statistic", "guess_losses", "item_draws", "most_disagreement", "statistic_values"]
+__all__ = [
+    "Statistic",
+    "guess_losses",
+    "item_draws",
+    "most_disagreement",
+    "statistic_values",
+    "upper_offset",
+]
 
 
 class Statistic(Enum):
@@ -168,6 +176,13 @@ def statistic_values(
 ) -> tuple[Array, list[BernsteinEstimator]]:
     """Return each item's one-sided statistic of its entropy, and the estimators that gave them."""
     return _values(sample, advice.estimators, side)
+
+
+def upper_offset(sample: Sample, advice: Advice) -> Offset:
+    """Return each item's upper aleatoric statistic, and the ends that labels can give it."""
+    values, used = statistic_values(sample, advice, "upper")
+    low = min(each.minimum for each in used)
+    return Offset(values, low, max(each.maximum for each in used))
 
 
 def _values(

@@ -1,0 +1,309 @@
+"""Lower limits of the entropy of a mean label distribution, less the mean of a statistic Z.
+
+If the mean label distribution is m, the loss -<shares, log m> of an item's label shares has the
+mean H(m). A gambler who doubts that H(m) - E[Z] is as small as h multiplies a capital by 1 + stake
+* (loss - Z - h) at each item, as in `hocal.guarantees.deadline`; for the true m it reaches 1/delta
+with chance delta at most. Which m is true is not known, and need not be guessed: where stakes are
+at most 1 / (1 + h + Z), the logarithm of the capital is convex in m. For along a line m + t v the
+loss has the slope -sum_j share_j v_j / m_j and the curvature sum_j share_j (v_j / m_j)^2, which is
+no less than the square of the slope, so that log(1 + stake * y), y = loss - Z - h, curves by at
+least stake * slope^2 * (1 - stake / (1 + stake * y)) / (1 + stake * y) >= 0. A convex function is
+known to lie above its tangents: from any m, the least capital over all m follows. If that is
+1/delta, no m with such an entropy explains the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from hocal._base.typing import Array, Index, Mask
+from hocal.guarantees.deadline import Moments, n_blocks, shuffled, stakes
+from hocal.guarantees.samples import Sample
+
+__all__ = ["Offset", "can_bet", "lower_entropies"]
+
+_FEWEST = 80  # items; of fewer, the region of the mean says as much (`mean_region`)
+_MOST_NUMBERS = 1 << 22  # in the shares of a cell's items: beyond, a calculation would take seconds
+_AT_ONCE = 1 << 21  # numbers in the arrays of one calculation, 16 MB
+_GUESS_ITEMS = 50.0  # that the guess counts for at first, among what m is taken to be, ...
+_LEAST_GUESS = 2.0  # ... and at the end: the least capital is that of the bets' own mean
+_SPARE = 0.2  # of the logarithm of the capital, above what is needed: the last bets move its least
+_SAFE = 0.99  # of the largest stake
+_STEPS = 6  # towards the m of the least capital; the tangents there say how little is missing
+_HOPELESS = 1e-12
+# Candidates for the limit lie at these multiples of the error that is expected below the entropy of
+# the mean, and on the way to 0; the interval between two of them is cut twice more.
+_MULTIPLES = np.linspace(2.2, 0.4, 10)
+_FAR = np.array([0.0, 0.5, 0.85])
+_CUTS = (8, 6)
+_QUANTILE = 2.0  # normal quantile of a two-sided 95% interval
+_CORRECTION = 2.0  # range / n, for rare events
+
+
+class Offset(NamedTuple):
+    """A statistic Z of each item."""
+
+    values: Array  #: (n_rows,) of each row of a sample
+    low: float  #: smallest possible value
+    high: float
+
+    @classmethod
+    def none(cls, sample: Sample) -> Offset:
+        """Return 0 for all items."""
+        return cls(np.zeros(len(sample.repeats)), 0.0, 0.0)
+
+
+class _Table(NamedTuple):
+    """Cells with similarly many items, in several orders each."""
+
+    shares: Array  #: (n_cells, n_rows, n_classes), of classes that a cell has seen
+    offsets: Array  #: (n_cells, n_rows)
+    guess: Array  #: (n_cells, n_classes), 1 for padding
+    rows: Index  #: (n_blocks, n_cells, n_orders, n_places), which row was drawn in a block
+    often: Array  #: the same shape, how often
+    left: Array  #: (n_blocks, n_cells) items that are left before a block
+    low: Array  #: (n_cells,) smallest and largest Z
+    high: Array
+    largest: Array  #: (n_cells,) loss of a label under the guess
+
+
+def can_bet(sample: Sample) -> bool:
+    """Tell whether a sample has enough items, and few enough to look at them in an order."""
+    whole = bool((sample.repeats == np.floor(sample.repeats)).all())
+    small = sample.counts.size <= _MOST_NUMBERS and sample.n_items <= _MOST_NUMBERS
+    return whole and small and sample.n_items >= _FEWEST
+
+
+def lower_entropies(
+    samples: Sequence[Sample], guesses: Array, offsets: Sequence[Offset], delta: float
+) -> Array:
+    """Return numbers above which H(m) - E[Z] is, each except with chance delta.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        Independent items of each cell, for which `can_bet` holds.
+    guesses : ndarray of shape (n_cells, n_classes)
+        Positive label distributions, from other data. Any are valid, good ones raise the limits.
+    offsets : sequence of Offset
+        Z of each cell's items; H(m) - E[Z] is known to be at least 0, or 0 is a valid limit of
+        what is wanted.
+    delta : float
+        Allowed chance of failure of each.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Limits, at least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hocal.guarantees.entropy_bets import Offset, lower_entropies
+    >>> from hocal.guarantees.samples import Sample
+    >>> sample = Sample(np.array([[1, 0], [0, 1]]), np.array([450.0, 50.0]))
+    >>> guess = np.array([[0.85, 0.15]])
+    >>> lower_entropies([sample], guess, [Offset.none(sample)], 0.025).round(2).tolist()
+    [0.26]
+    """
+    result = np.zeros(len(samples))
+    for places in _batches(samples):
+        pairs = [_sorted(samples[place], offsets[place]) for place in places]
+        parts = [sample for sample, _ in pairs]
+        chosen = [offset for _, offset in pairs]
+        table = _table(parts, guesses[places], chosen)
+        centre = np.array([_plug_in(*each) for each in pairs])
+        error = _expected_errors(parts, guesses[places], chosen)
+        result[places] = _ends(table, centre, error, delta)
+    return result
+
+
+def _sorted(sample: Sample, offset: Offset) -> tuple[Sample, Offset]:
+    """Sort the rows of a sample, whose order says nothing, by their counts."""
+    order = np.lexsort(sample.counts.T)
+    rows = Sample(sample.counts[order], sample.repeats[order])
+    return rows, offset._replace(values=offset.values[order])
+
+
+def _batches(samples: Sequence[Sample]) -> Iterator[list[int]]:
+    """Yield cells of similar sizes and as many orders together, few enough for their arrays."""
+    kinds: dict[tuple[int, int], list[int]] = {}
+    for place, sample in enumerate(samples):
+        kind = (sample.order.n_orders, sample.n_items.bit_length())
+        kinds.setdefault(kind, []).append(place)
+    for (n_orders, _), places in kinds.items():
+        widest = max(_n_numbers(samples[place]) for place in places)
+        step = max(_AT_ONCE // (n_orders * widest), 1)
+        for start in range(0, len(places), step):
+            yield places[start : start + step]
+
+
+def _n_numbers(sample: Sample) -> int:
+    """Return about how many numbers the bets on a cell are computed with."""
+    n_seen = int((sample.counts > 0).any(axis=0).sum())
+    draws = min(sample.n_items, n_blocks(sample.n_items) * len(sample.counts))
+    return draws * max(n_seen, len(_MULTIPLES) + len(_FAR))
+
+
+def _plug_in(sample: Sample, offset: Offset) -> float:
+    """Return the entropy of a sample's mean, less the mean of Z."""
+    mean = sample.mean
+    zs = float(sample.repeats @ offset.values / sample.repeats.sum())
+    return float(-special.xlogy(mean, mean).sum()) - zs
+
+
+def _expected_errors(samples: Sequence[Sample], guesses: Array, offsets: Sequence[Offset]) -> Array:
+    """Return how far limits will lie below, roughly."""
+    errors = []
+    for sample, guess, offset in zip(samples, guesses, offsets, strict=True):
+        n_items = sample.repeats.sum()
+        losses = sample.shares @ -np.log(guess) - offset.values
+        mean = sample.repeats @ losses / n_items
+        deviation = np.sqrt(sample.repeats @ (losses - mean) ** 2 / n_items)
+        span = offset.high - offset.low + 1
+        errors.append(_QUANTILE * deviation / np.sqrt(n_items) + _CORRECTION * span / n_items)
+    return np.array(errors)
+
+
+def _table(samples: Sequence[Sample], guesses: Array, offsets: Sequence[Offset]) -> _Table:
+    """Put cells side by side, padded with rows and classes that never occurred."""
+    seen = [np.flatnonzero((sample.counts > 0).any(axis=0)) for sample in samples]
+    n_rows = max(len(sample.repeats) for sample in samples)
+    n_seen = max(len(each) for each in seen)
+    shares = np.zeros((len(samples), n_rows, n_seen))
+    zs = np.zeros((len(samples), n_rows))
+    guess = np.ones((len(samples), n_seen))
+    for cell, (sample, classes, offset) in enumerate(zip(samples, seen, offsets, strict=True)):
+        shares[cell, : len(sample.repeats), : len(classes)] = sample.shares[:, classes]
+        zs[cell, : len(sample.repeats)] = offset.values
+        guess[cell, : len(classes)] = guesses[cell, classes]
+    histograms = [
+        (np.arange(len(sample.repeats), dtype=np.float64), sample.repeats.astype(np.int64))
+        for sample in samples
+    ]
+    zeros = np.zeros(len(samples))
+    dealt = shuffled(histograms, zeros, zeros, zeros, [sample.order for sample in samples])
+    low = np.array([offset.low for offset in offsets])
+    high = np.array([offset.high for offset in offsets])
+    rows = dealt.values.astype(np.intp)
+    largest = -np.log(guesses.min(axis=1))
+    return _Table(shares, zs, guess, rows, dealt.repeats, dealt.left, low, high, largest)
+
+
+def _ends(table: _Table, centre: Array, error: Array, delta: float) -> Array:
+    """Return the largest of the rising candidates below which all that are looked at are refuted.
+
+    0 is a limit without looking.
+    """
+    near = centre[:, None] - error[:, None] * _MULTIPLES
+    near = np.maximum(near, centre[:, None] * (1 - _MULTIPLES / _MULTIPLES[0]))
+    far = near[:, :1] * _FAR
+    low, high = _bracket(table, np.concatenate([far, near, centre[:, None]], axis=1), delta)
+    for n_cuts in _CUTS:
+        cuts = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, n_cuts + 2)
+        low, high = _bracket(table, cuts, delta)
+    return np.where(centre > 0, low, 0.0)
+
+
+def _bracket(table: _Table, grid: Array, delta: float) -> tuple[Array, Array]:
+    """Return the last candidate up to which all are refuted, and the next one.
+
+    The first is taken to be refuted, and the last one not to be.
+    """
+    kept = ~_refuted(table, grid[:, 1:-1], delta)
+    place = np.where(kept.any(axis=1), np.argmax(kept, axis=1), kept.shape[1])
+    rows = np.arange(len(grid))
+    return grid[rows, place], grid[rows, place + 1]
+
+
+def _refuted(table: _Table, candidates: Array, delta: float) -> Mask:
+    """Tell which candidates, (n_cells, n_candidates), are too small whatever m is, in all orders.
+
+    The axes of arrays are cells, orders, candidates and classes or places.
+    """
+    h = candidates[:, None]
+    above = np.maximum(h + table.high[:, None, None], _HOPELESS)  # what an item can lose
+    below = np.maximum((table.largest - table.low)[:, None, None] - h, _HOPELESS)
+    most = _SAFE / (1 + above)  # for a convex capital
+    goal = -np.log(delta)
+    bets = _Bets.before(table, h, below, above)
+    chosen = []
+    for block, left in enumerate(table.left):
+        logs = -np.log(_likely_means(table, bets.weights / bets.largest[..., None], left))
+        chance = np.exp(bets.log_capital(logs) - goal - _SPARE)
+        stake = stakes(chance, left[:, None, None], bets.seen, below * above)
+        chosen.append(np.minimum(stake, most))
+        bets = bets.add(table, block, logs, chosen[-1])
+    return np.asarray((_least_capital(table, h, np.stack(chosen)) >= goal).all(axis=1))
+
+
+class _Bets(NamedTuple):
+    """Bets so far: the logarithm of the capital, taken for linear in -log m."""
+
+    h: Array
+    constant: Array  #: of the capital
+    weights: Array  #: its slopes in -log m, by class: items' shares, weighted by their stakes
+    largest: Array  #: stake
+    seen: Moments  #: of loss - Z - h
+
+    @classmethod
+    def before(cls, table: _Table, h: Array, below: Array, above: Array) -> _Bets:
+        """Return a capital of 1."""
+        shape = (len(h), table.rows.shape[2], h.shape[2])
+        seen = Moments.before(np.full((1, 1, 1), np.inf), below * above, below - above, shape)
+        weights = np.zeros((*shape, table.shares.shape[2]))
+        return cls(h, np.zeros(shape), weights, np.full(shape, _HOPELESS), seen)
+
+    def log_capital(self, logs: Array) -> Array:
+        """Return the logarithm of the capital, from -log m."""
+        return np.asarray(self.constant + (self.weights * logs).sum(axis=-1))
+
+    def add(self, table: _Table, block: int, logs: Array, stake: Array) -> _Bets:
+        """Bet on the items of a block."""
+        cell = np.arange(len(self.h))[:, None, None]
+        rows = table.rows[block]
+        often = table.often[block][:, :, None]
+        shares = table.shares[cell, rows]  # (n_cells, n_orders, n_places, n_classes)
+        loss = logs @ shares.swapaxes(-1, -2)
+        distance = loss - table.offsets[cell, rows][:, :, None] - self.h[..., None]
+        capital = 1 + stake[..., None] * distance
+        slopes = often * stake[..., None] / capital
+        constant = self.constant + (often * np.log(capital) - slopes * loss).sum(axis=-1)
+        weights = self.weights + slopes @ shares
+        largest = np.maximum(self.largest, stake)
+        return _Bets(self.h, constant, weights, largest, self.seen.add(distance, often))
+
+
+def _likely_means(table: _Table, weights: Array, left: Array) -> Array:
+    """Return what m is taken to be when stakes are chosen: the bets' own mean, and the guess."""
+    guessed = np.maximum(_GUESS_ITEMS * left / table.left[0], _LEAST_GUESS)[:, None, None, None]
+    total = guessed + weights.sum(axis=-1, keepdims=True)
+    return np.asarray((guessed * table.guess[:, None, None] + weights) / total)
+
+
+def _least_capital(table: _Table, h: Array, chosen: Array) -> Array:
+    """Return what the logarithm of the capital is at least, whatever m is, for stakes in blocks."""
+    _, n_cells, n_orders, n_places = table.rows.shape
+    rows = np.moveaxis(table.rows, 0, 2).reshape(n_cells, n_orders, -1)
+    often = np.moveaxis(table.often, 0, 2).reshape(n_cells, n_orders, 1, -1)
+    stake = np.repeat(np.moveaxis(chosen, 0, -1), n_places, axis=-1)
+    cell = np.arange(n_cells)[:, None, None]
+    shares = table.shares[cell, rows]
+    offset = table.offsets[cell, rows][:, :, None] + h[..., None]
+    weights = (often * stake) @ shares
+    best = np.full(chosen.shape[1:], -np.inf)
+    for _ in range(_STEPS):
+        total = weights.sum(axis=-1, keepdims=True)
+        m = weights / np.maximum(total, _HOPELESS)
+        logs = -np.log(m, where=m > 0, out=np.zeros_like(m))
+        capital = 1 + stake * (logs @ shares.swapaxes(-1, -2) - offset)
+        weights = (often * stake / capital) @ shares
+        # The tangent is least at a corner of the simplex.
+        steepest = np.divide(weights, m, where=m > 0, out=np.zeros_like(m)).max(axis=-1)
+        tangent = (often * np.log(capital)).sum(axis=-1) + weights.sum(axis=-1) - steepest
+        best = np.maximum(best, tangent)
+    return best

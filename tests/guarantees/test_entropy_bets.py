@@ -1,0 +1,168 @@
+"""Bets on the entropy of a mean label distribution, against slow versions and simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from hocal._base.typing import Array
+from hocal.guarantees import entropy_bets
+from hocal.guarantees.bernstein import bernstein_estimator
+from hocal.guarantees.entropy_bets import Offset, can_bet, lower_entropies
+from hocal.guarantees.samples import Sample
+
+GUESS = np.array([0.7, 0.2, 0.1])
+
+
+def entropy(p: Array) -> Array:
+    return np.asarray(-special.xlogy(p, p).sum(axis=-1))
+
+
+def draw(points: Array, shares: Array, k: int, n_items: int, seed: int) -> Sample:
+    """Return items of a cell whose mixture has these points."""
+    generator = np.random.default_rng(seed)
+    kinds = generator.choice(len(shares), n_items, p=shares)
+    counts, repeats = np.unique(generator.multinomial(k, points[kinds]), axis=0, return_counts=True)
+    return Sample(counts, repeats.astype(float))
+
+
+def limits(samples: list[Sample], guess: Array, delta: float) -> Array:
+    guesses = np.tile(guess, (len(samples), 1))
+    return lower_entropies(samples, guesses, [Offset.none(each) for each in samples], delta)
+
+
+def least_capital(table: entropy_bets._Table, h: float, stake: Array) -> float:
+    """Return the bound of one cell in one order."""
+    candidates = np.full((1, 1, 1), h)
+    return float(entropy_bets._least_capital(table, candidates, stake)[0, 0, 0])
+
+
+def test_no_mean_has_less_capital_than_the_tangents_say() -> None:
+    """All means with three classes, on a grid, and item by item."""
+    sample = draw(np.array([[0.9, 0.1, 0], [0.2, 0.3, 0.5]]), np.array([0.7, 0.3]), 3, 100, 0)
+    offset = Offset(np.linspace(0, 0.4, len(sample.repeats)), 0.0, 0.4)
+    table = entropy_bets._table([sample], GUESS[None], [offset])
+    h = 0.3
+    generator = np.random.default_rng(1)
+    stake = generator.random((len(table.rows), 1, 1, 1)) / (1 + h + offset.high)
+    grid = np.stack(np.meshgrid(*2 * [np.linspace(0.005, 0.99, 150)]), axis=-1).reshape(-1, 2)
+    means = np.column_stack([grid, 1 - grid.sum(axis=1)])
+    means = means[means[:, 2] > 0.002]
+
+    found = least_capital(table, h, stake)
+
+    capital = np.zeros(len(means))
+    for block, often in enumerate(table.often[:, 0, 0]):
+        for row, repeats in zip(table.rows[block, 0, 0], often, strict=True):
+            loss = -np.log(means) @ sample.shares[row] - offset.values[row] - h
+            capital += repeats * np.log1p(stake[block, 0, 0, 0] * loss)
+    assert (capital >= found - 1e-9).all()
+    assert capital.min() == pytest.approx(found, abs=0.02)
+
+
+def test_the_logarithm_of_the_capital_is_convex_in_the_mean() -> None:
+    generator = np.random.default_rng(2)
+    ends = generator.dirichlet(np.full(5, 0.4), (2, 3000))
+    shares = generator.multinomial(4, generator.dirichlet(np.ones(5), 3000)) / 4
+    lost = generator.random(3000) * 2  # h + Z
+    stake = 1 / (1 + lost)
+
+    def gain(mean: Array) -> Array:
+        return np.asarray(np.log1p(stake * (-special.xlogy(shares, mean).sum(axis=1) - lost)))
+
+    middle = gain((ends[0] + ends[1]) / 2)
+
+    assert (middle <= (gain(ends[0]) + gain(ends[1])) / 2 + 1e-9).all()
+
+
+@pytest.mark.parametrize("n_items", [80, 400])
+def test_limits_of_coins_are_little_wider_than_those_of_a_normal_law(n_items: int) -> None:
+    """The entropy of a share of .8 has the deviation .4 * log(.8 / .2) at each item."""
+    points = np.eye(2)
+    samples = [draw(points, np.array([0.8, 0.2]), 1, n_items, seed) for seed in range(40)]
+    normal = stats.norm.ppf(0.975) * 0.4 * np.log(4) / np.sqrt(n_items)
+
+    found = limits(samples, np.array([0.75, 0.25]), 0.025)
+
+    mean = np.mean([entropy(sample.mean) for sample in samples]) - found.mean()
+    assert 0.9 * normal < mean < (3.5 if n_items == 80 else 1.4) * normal
+
+
+def test_limits_fail_no_oftener_than_promised() -> None:
+    points = np.array([[1.0, 0, 0], [0.5, 0.4, 0.1], [0, 0, 1]])
+    weights = np.array([0.7, 0.2, 0.1])
+    samples = [draw(points, weights, 3, 120, seed) for seed in range(600)]
+
+    found = limits(samples, GUESS, 0.1)
+
+    n_missed = int((found > entropy(weights @ points)).sum())
+    assert n_missed <= stats.binom.ppf(0.999, 600, 0.1)
+    assert (found > 0.2).mean() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("n_items", [80, 300, 1000])
+@pytest.mark.parametrize("n_classes", [2, 10, 50])
+def test_epistemic_limits_fail_no_oftener_than_promised(
+    n_classes: int, n_items: int, k: int
+) -> None:
+    """Certain, torn and rare items; a guess that is right, and one that is not."""
+    points = np.zeros((4, n_classes))
+    points[[0, 1], [0, 1]] = 1
+    points[2, :2] = 0.5
+    points[3] = 1 / n_classes
+    weights = np.array([0.75, 0.1, 0.1, 0.05])
+    mean = weights @ points
+    samples = [draw(points, weights, k, n_items, seed) for seed in range(400)]
+    statistic = bernstein_estimator("shannon", k, n_classes, side="upper", n_items=n_items)
+    ends = (statistic.minimum, statistic.maximum)
+    offsets = [Offset(statistic(each.counts), *ends) for each in samples]
+    truth = {"predictive": entropy(mean), "epistemic": entropy(mean) - weights @ entropy(points)}
+
+    for guess in (0.98 * mean + 0.02 / n_classes, np.full(n_classes, 1 / n_classes)):
+        guesses = np.tile(guess, (len(samples), 1))
+        found = {
+            "predictive": limits(samples, guess, 0.05),
+            "epistemic": lower_entropies(samples, guesses, offsets, 0.05),
+        }
+        for quantity, lower in found.items():
+            n_missed = int((lower > truth[quantity] + 1e-12).sum())
+            assert n_missed <= stats.binom.ppf(0.9999, len(samples), 0.05), quantity
+
+
+def test_many_cells_have_the_limits_that_each_has_alone() -> None:
+    points = np.array([[1.0, 0, 0], [0.3, 0.4, 0.3]])
+    samples = [draw(points, np.array([0.8, 0.2]), 3, 130 + seed, seed) for seed in range(5)]
+
+    together = limits(samples, GUESS, 0.05)
+
+    assert together == pytest.approx([limits([each], GUESS, 0.05)[0] for each in samples])
+
+
+def test_the_order_of_rows_and_unseen_classes_do_not_matter() -> None:
+    sample = draw(np.array([[0.8, 0.1, 0.1], [0, 1, 0]]), np.array([0.7, 0.3]), 2, 200, 3)
+    turned = Sample(sample.counts[::-1], sample.repeats[::-1])
+    wider = Sample(np.pad(sample.counts, ((0, 0), (0, 4))), sample.repeats)
+
+    expected = limits([sample], GUESS, 0.05)
+
+    assert limits([turned], GUESS, 0.05) == pytest.approx(expected)
+    assert limits([wider], np.append(0.99 * GUESS, 4 * [0.0025]), 0.05) == pytest.approx(
+        expected, abs=0.05
+    )
+
+
+def test_items_that_all_agree_prove_nothing() -> None:
+    sample = Sample(np.array([[3, 0, 0]]), np.array([500.0]))
+
+    assert limits([sample], GUESS, 0.05).tolist() == [0.0]
+
+
+def test_few_items_and_parts_of_items_are_not_bet_on() -> None:
+    counts = np.array([[3, 0, 0]])
+
+    assert can_bet(Sample(counts, np.array([80.0])))
+    assert not can_bet(Sample(counts, np.array([79.0])))
+    assert not can_bet(Sample(counts, np.array([99.5])))
