@@ -80,30 +80,30 @@ def test_the_logarithm_of_the_capital_is_convex_in_the_mean() -> None:
 def test_limits_of_coins_are_little_wider_than_those_of_a_normal_law(n_items: int) -> None:
     """The entropy of a share of .8 has the deviation .4 * log(.8 / .2) at each item."""
     points = np.eye(2)
-    samples = [draw(points, np.array([0.8, 0.2]), 1, n_items, seed) for seed in range(40)]
+    samples = [draw(points, np.array([0.8, 0.2]), 1, n_items, seed) for seed in range(20)]
     normal = stats.norm.ppf(0.975) * 0.4 * np.log(4) / np.sqrt(n_items)
 
     found = limits(samples, np.array([0.75, 0.25]), 0.025)
 
     mean = np.mean([entropy(sample.mean) for sample in samples]) - found.mean()
-    assert 0.9 * normal < mean < (3.5 if n_items == 80 else 1.4) * normal
+    assert 0.9 * normal < mean < (2.5 if n_items == 80 else 1.4) * normal
 
 
 def test_limits_fail_no_oftener_than_promised() -> None:
     points = np.array([[1.0, 0, 0], [0.5, 0.4, 0.1], [0, 0, 1]])
     weights = np.array([0.7, 0.2, 0.1])
-    samples = [draw(points, weights, 3, 120, seed) for seed in range(600)]
+    samples = [draw(points, weights, 3, 120, seed) for seed in range(300)]
 
     found = limits(samples, GUESS, 0.1)
 
     n_missed = int((found > entropy(weights @ points)).sum())
-    assert n_missed <= stats.binom.ppf(0.999, 600, 0.1)
+    assert n_missed <= stats.binom.ppf(0.999, 300, 0.1)
     assert (found > 0.2).mean() > 0.9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("n_items", [80, 300, 1000])
+@pytest.mark.parametrize("n_items", [20, 80, 600])
 @pytest.mark.parametrize("n_classes", [2, 10, 50])
 def test_epistemic_limits_fail_no_oftener_than_promised(
     n_classes: int, n_items: int, k: int
@@ -154,6 +154,15 @@ def test_the_order_of_rows_and_unseen_classes_do_not_matter() -> None:
     )
 
 
+def test_a_small_entropy_has_a_limit_too() -> None:
+    """Where the error is larger than the entropy, candidates begin at 0, which is no candidate."""
+    sample = Sample(np.array([[2, 0, 0], [0, 2, 0]]), np.array([93.0, 7.0]))
+
+    found = limits([sample], np.array([0.85, 0.1, 0.05]), 0.05)[0]
+
+    assert 0.05 < found < entropy(np.array([0.93, 0.07]))
+
+
 def test_items_that_all_agree_prove_nothing() -> None:
     sample = Sample(np.array([[3, 0, 0]]), np.array([500.0]))
 
@@ -163,6 +172,6 @@ def test_items_that_all_agree_prove_nothing() -> None:
 def test_few_items_and_parts_of_items_are_not_bet_on() -> None:
     counts = np.array([[3, 0, 0]])
 
-    assert can_bet(Sample(counts, np.array([80.0])))
-    assert not can_bet(Sample(counts, np.array([79.0])))
+    assert can_bet(Sample(counts, np.array([20.0])))
+    assert not can_bet(Sample(counts, np.array([19.0])))
     assert not can_bet(Sample(counts, np.array([99.5])))

@@ -64,7 +64,7 @@ EXPECTED = (
     Limit(Statistic.EPISTEMIC_PAIRS, 1.0, 1),
     Limit(Statistic.EPISTEMIC_PAIRS, ADVISED / 2, -1),
 )
-# What cells of few items need besides.
+# What cells need besides whose items are too few or too many for bets on the entropy of the mean.
 WITHOUT_BETS = (
     Limit(Statistic.LOSS, TWICE_ADVISED, -1),
     Limit(Statistic.LOWER_REST, ADVISED / 2, -1),

@@ -26,12 +26,12 @@ from hocal.guarantees.samples import Sample
 
 __all__ = ["Offset", "can_bet", "lower_entropies"]
 
-_FEWEST = 80  # items; of fewer, the region of the mean says as much (`mean_region`)
+_FEWEST = 20  # items; with fewer there is no time to learn how much losses vary
 _MOST_NUMBERS = 1 << 22  # in the shares of a cell's items: beyond, a calculation would take seconds
 _AT_ONCE = 1 << 21  # numbers in the arrays of one calculation, 16 MB
-_GUESS_ITEMS = 50.0  # that the guess counts for at first, among what m is taken to be, ...
-_LEAST_GUESS = 2.0  # ... and at the end: the least capital is that of the bets' own mean
-_SPARE = 0.2  # of the logarithm of the capital, above what is needed: the last bets move its least
+_GUESS_ITEMS = 10.0  # that the guess counts for at first, among what m is taken to be, ...
+_LEAST_GUESS = 0.5  # ... and at the end: the least capital is that of the bets' own mean
+_SPARE = 0.3  # of the logarithm of the capital, above what is needed: the last bets move its least
 _SAFE = 0.99  # of the largest stake
 _STEPS = 6  # towards the m of the least capital; the tangents there say how little is missing
 _HOPELESS = 1e-12
@@ -212,9 +212,10 @@ def _ends(table: _Table, centre: Array, error: Array, delta: float) -> Array:
 def _bracket(table: _Table, grid: Array, delta: float) -> tuple[Array, Array]:
     """Return the last candidate up to which all are refuted, and the next one.
 
-    The first is taken to be refuted, and the last one not to be.
+    The first is taken to be refuted, as all others that are 0, and the last one not to be.
     """
-    kept = ~_refuted(table, grid[:, 1:-1], delta)
+    inner = grid[:, 1:-1]
+    kept = (inner > 0) & ~_refuted(table, inner, delta)
     place = np.where(kept.any(axis=1), np.argmax(kept, axis=1), kept.shape[1])
     rows = np.arange(len(grid))
     return grid[rows, place], grid[rows, place + 1]
