@@ -115,7 +115,7 @@ def test_epistemic_limits_fail_no_oftener_than_promised(
     points[3] = 1 / n_classes
     weights = np.array([0.75, 0.1, 0.1, 0.05])
     mean = weights @ points
-    samples = [draw(points, weights, k, n_items, seed) for seed in range(400)]
+    samples = [draw(points, weights, k, n_items, seed) for seed in range(150)]
     statistic = bernstein_estimator("shannon", k, n_classes, side="upper", n_items=n_items)
     ends = (statistic.minimum, statistic.maximum)
     offsets = [Offset(statistic(each.counts), *ends) for each in samples]
