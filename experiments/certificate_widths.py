@@ -4,8 +4,8 @@
 
 resnet18, ten slices for each top label, half of the items for calibration, k labels drawn with
 replacement; cells with at least 200 calibration items. A miss is an interval without the value of
-all items of the cell, calibration and test, with all their labels as the truth. Five minutes on
-one core.
+all items of the cell, calibration and test, with all their labels as the truth. A minute on one
+core.
 """
 
 from typing import Any

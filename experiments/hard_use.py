@@ -7,6 +7,7 @@ worlds of large cells, where limits are narrow. Each cell is a world of its own,
 certificate tries thousands. Intervals at 90% may miss one truth in ten; simultaneous ones may miss
 any of ten cells in one study of ten; p-values of right predictions may be below .1 one time in ten.
 Level sets are learned from labels: each study fits 200 skewed items and certifies its level sets.
+Three quarters of an hour on one core.
 """
 
 from typing import Any
