@@ -331,6 +331,25 @@ def limit_widths_of_coins() -> str:
     return table(["1,000 draws", *LIMITS], rows).replace("| nan |", "| - |")
 
 
+def entropy_limits() -> str:
+    """Return the worst failure rates of lower limits of an entropy, and their mean distance."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for name, found in stored("entropy_limits")["settings"].items():
+        _, classes, _, items = name.split(", ")
+        groups.setdefault((classes, items.removeprefix("n=")), []).append(found)
+    rows = []
+    for group, settings in groups.items():
+        row = list(group)
+        for limit in ("predictive", "bootstrap", "epistemic"):
+            kept = [found[limit] for found in settings if limit in found]
+            missed = max(each["missed"] for each in kept)
+            below = np.mean([each["below"] for each in kept])
+            row.append(f"{number(missed)} ({number(below, 2)})")
+        rows.append(row)
+    heads = ["predictive", "bootstrap", "epistemic"]
+    return table(["worst share of misses (mean distance, nats)", "items", *heads], rows)
+
+
 def ranking() -> str:
     """Return the share of pairs of networks whose log losses are told apart."""
     result = stored("ranking")
@@ -926,6 +945,7 @@ TABLES: tuple[Maker, ...] = (
     label_efficiency,
     certificate_widths,
     limit_widths,
+    entropy_limits,
     ranking,
     monitor,
     monitor_parts,

@@ -198,6 +198,28 @@ def test_no_stored_limit_of_a_mean_is_wider_than_that_of_hoeffding() -> None:
 
 
 @DATA
+def test_no_stored_limit_of_an_entropy_fails_more_often_than_allowed() -> None:
+    kept = stored("entropy_limits")
+    # Of 180 rates, none is above this with a chance of .98.
+    most = stats.binom.ppf(0.9999, kept["cells"], kept["allowed"]) / kept["cells"]
+
+    assert len(kept["settings"]) == 108
+    for found in kept["settings"].values():
+        assert found["predictive"]["missed"] <= most
+        assert found.get("epistemic", {"missed": 0})["missed"] <= most
+
+
+@pytest.mark.slow
+def test_limits_of_an_entropy_fail_as_rarely_as_stored(load: Load) -> None:
+    script, kept = load("entropy_limits"), stored("entropy_limits")["settings"]
+
+    found = script.failures("torn", 10, 5, 100, 100)
+
+    for limit, known in kept["torn, 10 classes, k=5, n=100"].items():
+        assert found[limit]["below"] == pytest.approx(known["below"], abs=0.03)
+        assert found[limit]["missed"] <= known["missed"] + 0.05
+
+
 @pytest.mark.slow
 def test_scores_of_items_are_the_stored_ones(load: Load) -> None:
     found = load("items").resample("ChaosNLI-S roberta_0", 2, 0)

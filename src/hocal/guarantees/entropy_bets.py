@@ -14,7 +14,7 @@ known to lie above its tangents: from any m, the least capital over all m follow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from scipy import special
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.guarantees.deadline import Moments, n_blocks, shuffled, stakes
+from hocal.guarantees.orders import batches
 from hocal.guarantees.samples import Sample
 
 __all__ = ["Offset", "can_bet", "lower_entropies"]
@@ -111,7 +112,9 @@ def lower_entropies(
     [0.26]
     """
     result = np.zeros(len(samples))
-    for places in _batches(samples):
+    orders = [sample.order for sample in samples]
+    sizes = [sample.n_items for sample in samples]
+    for places in batches(orders, sizes, [_n_numbers(each) for each in samples], _AT_ONCE):
         pairs = [_sorted(samples[place], offsets[place]) for place in places]
         parts = [sample for sample, _ in pairs]
         chosen = [offset for _, offset in pairs]
@@ -127,19 +130,6 @@ def _sorted(sample: Sample, offset: Offset) -> tuple[Sample, Offset]:
     order = np.lexsort(sample.counts.T)
     rows = Sample(sample.counts[order], sample.repeats[order])
     return rows, offset._replace(values=offset.values[order])
-
-
-def _batches(samples: Sequence[Sample]) -> Iterator[list[int]]:
-    """Yield cells of similar sizes and as many orders together, few enough for their arrays."""
-    kinds: dict[tuple[int, int], list[int]] = {}
-    for place, sample in enumerate(samples):
-        kind = (sample.order.n_orders, sample.n_items.bit_length())
-        kinds.setdefault(kind, []).append(place)
-    for (n_orders, _), places in kinds.items():
-        widest = max(_n_numbers(samples[place]) for place in places)
-        step = max(_AT_ONCE // (n_orders * widest), 1)
-        for start in range(0, len(places), step):
-            yield places[start : start + step]
 
 
 def _n_numbers(sample: Sample) -> int:

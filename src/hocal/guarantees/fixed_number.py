@@ -9,7 +9,7 @@ order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import special, stats
@@ -18,7 +18,7 @@ from hocal._base.typing import Array
 from hocal.guarantees.betting import Draws
 from hocal.guarantees.deadline import n_blocks, shuffled, upper_ends
 from hocal.guarantees.joint_limits import JointDraws
-from hocal.guarantees.orders import Order
+from hocal.guarantees.orders import Order, batches
 
 __all__ = ["binomial_limits", "expected_error", "lower_limits", "upper_limits"]
 
@@ -81,9 +81,14 @@ def upper_limits(
     for chance in np.unique(chances[others]):
         places = [place for place in others if chances[place] == chance]
         result[places] = _fixed_limits([many[place] for place in places], chance, guesses[places])
-    for places, their_orders in _batches(many, orders):
+    ordered = list(orders)
+    sizes = [int(many[place].repeats.sum()) for place in ordered]
+    numbers = [_most_values(many[place]) for place in ordered]
+    for batch in batches(list(orders.values()), sizes, numbers, _AT_ONCE):
+        places = [ordered[at] for at in batch]
         parts = [many[place] for place in places]
-        result[places] = _deadline_limits(parts, their_orders, chances[places], guesses[places])
+        chosen = [orders[place] for place in places]
+        result[places] = _deadline_limits(parts, chosen, chances[places], guesses[places])
     return result
 
 
@@ -142,22 +147,6 @@ def _fixed_limits(many: Sequence[Draws], delta: float, deviation: Array) -> Arra
     """Return limits by stakes that never change."""
     known = [np.array([guess]) if np.isfinite(guess) else None for guess in deviation]
     return JointDraws(many, known).upper(delta)
-
-
-def _batches(
-    many: Sequence[Draws], orders: dict[int, Order]
-) -> Iterator[tuple[list[int], list[Order]]]:
-    """Yield samples of similar sizes and as many orders together, few enough for their arrays."""
-    kinds: dict[tuple[int, int], list[int]] = {}
-    for place, order in orders.items():
-        n_draws = int(many[place].repeats.sum())
-        kinds.setdefault((order.n_orders, n_draws.bit_length()), []).append(place)
-    for (n_orders, _), places in kinds.items():
-        widest = max(_most_values(many[place]) for place in places)
-        step = max(_AT_ONCE // (n_orders * widest), 1)
-        for start in range(0, len(places), step):
-            chosen = places[start : start + step]
-            yield chosen, [orders[place] for place in chosen]
 
 
 def _most_values(draws: Draws) -> int:

@@ -9,6 +9,7 @@ the same draws, on every machine, and as good as a new one for any other draws.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy import special
 from hocal._base.fingerprints import fingerprint
 from hocal._base.typing import Array, IntArray
 
-__all__ = ["LIKELY", "ORDERS", "Order"]
+__all__ = ["LIKELY", "ORDERS", "Order", "batches"]
 
 # A histogram that is likely by itself, as one of rare events, has one order in all samples that it
 # occurs in, so its failures come all together. The chance of failure then differs from what is
@@ -68,3 +69,35 @@ class Order(NamedTuple):
         orderings = special.gammaln(n_draws + 1) - special.gammaln(repeats + 1).sum()
         log_chance = orderings + special.xlogy(repeats, repeats / n_draws).sum()
         return cls(int.from_bytes(seed, "little"), ORDERS if log_chance > np.log(LIKELY) else 1)
+
+
+def batches(
+    orders: Sequence[Order], n_draws: Sequence[int], n_numbers: Sequence[int], at_once: int
+) -> Iterator[list[int]]:
+    """Yield places of samples that are looked at together: of similar sizes, in as many orders.
+
+    Parameters
+    ----------
+    orders : sequence of Order
+        Orders of each sample.
+    n_draws : sequence of int
+        Draws of each.
+    n_numbers : sequence of int
+        Numbers that are computed with in one order of each.
+    at_once : int
+        Most numbers of a batch, unless one sample has more.
+
+    Examples
+    --------
+    >>> from hocal.guarantees.orders import Order, batches
+    >>> list(batches([Order(0, 1)] * 4, [100, 30, 101, 102], [5, 5, 5, 5], 10))
+    [[0, 2], [3], [1]]
+    """
+    kinds: dict[tuple[int, int], list[int]] = {}
+    for place, (order, size) in enumerate(zip(orders, n_draws, strict=True)):
+        kinds.setdefault((order.n_orders, size.bit_length()), []).append(place)
+    for (n_orders, _), places in kinds.items():
+        widest = max(n_numbers[place] for place in places)
+        step = max(at_once // (n_orders * widest), 1)
+        for start in range(0, len(places), step):
+            yield places[start : start + step]
