@@ -194,16 +194,13 @@ def test_no_stored_limit_of_a_mean_is_wider_than_that_of_hoeffding() -> None:
             assert widths["deadline"] < widths["empirical Bernstein"]
 
 
-# Single items
-
-
-@DATA
 def test_no_stored_limit_of_an_entropy_fails_more_often_than_allowed() -> None:
     kept = stored("entropy_limits")
     # Of 180 rates, none is above this with a chance of .98.
     most = stats.binom.ppf(0.9999, kept["cells"], kept["allowed"]) / kept["cells"]
 
     assert len(kept["settings"]) == 108
+    assert kept["cells"] == 300
     for found in kept["settings"].values():
         assert found["predictive"]["missed"] <= most
         assert found.get("epistemic", {"missed": 0})["missed"] <= most
@@ -220,6 +217,10 @@ def test_limits_of_an_entropy_fail_as_rarely_as_stored(load: Load) -> None:
         assert found[limit]["missed"] <= known["missed"] + 0.05
 
 
+# Single items
+
+
+@DATA
 @pytest.mark.slow
 def test_scores_of_items_are_the_stored_ones(load: Load) -> None:
     found = load("items").resample("ChaosNLI-S roberta_0", 2, 0)
