@@ -449,7 +449,7 @@ def exact_marginal(p: Array, k: int) -> Array:
     ],
 )
 def test_population_intervals_of_real_labels(name: str, k: int, lower: float, upper: float) -> None:
-    """Intervals from the exact snapshot distributions of real labels, in nats."""
+    """Intervals from the exact snapshot distributions of real labels, in nats: none is wider."""
     p = real_labels(name)
     marginal = exact_marginal(p, k)
 
@@ -460,7 +460,8 @@ def test_population_intervals_of_real_labels(name: str, k: int, lower: float, up
         for side in ("lower", "upper")
     ]
 
-    assert ends == pytest.approx([lower, upper], abs=6e-4)
+    assert lower - 6e-4 <= ends[0] <= lower + 2e-3
+    assert upper - 2e-3 <= ends[1] <= upper + 6e-4
     assert ends[0] < Shannon().value(p).mean() < ends[1]
 
 

@@ -2,7 +2,8 @@
 
 The statistic Z(s) = sum_j beta(s_j) of an item's k labels has mean sum_j Q(p_j) given the item,
 with Q(x) = sum_i beta_i Bin(i; k, x): near G for a good beta, above or below it for a one-sided
-one, whatever the mixture.
+one, whatever the mixture. Where one class is known to be that of most labels, a beta of its own
+for this leader makes a one-sided statistic tighter: it need not treat all classes alike.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from hocal._base.errors import InputError
-from hocal._base.typing import Array
+from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_choice,
     check_dense_counts,
+    check_integer,
     check_n_classes,
     check_number,
     check_same_length,
@@ -33,19 +35,20 @@ from hocal.guarantees.bernstein_programs import (
     least_simplex_majorant,
     nearest_sum,
     one_sided_penalties,
+    sum_excess,
 )
 from hocal.guarantees.bernstein_proofs import (
     N_SIMPLEX,
     bernstein_basis,
     chebyshev_grid,
     proven_excess,
-    simplex_excess,
 )
 from hocal.uncertainty.entropy import Brier, Entropy, Separable, get_entropy
 
 __all__ = [
     "BernsteinEstimator",
     "bernstein_estimator",
+    "dirichlet_marginal",
     "snapshot_marginal",
 ]
 
@@ -65,8 +68,8 @@ _REFERENCE_ROUNDING = 1e-5  # relative, of the sum of a reference
 class BernsteinEstimator:
     """A statistic of k-snapshots whose mean is near, above or below E[G(p)], whatever the mixture.
 
-    With more than two classes Z(s) = sum_j values[s_j]; with two, Z(s) = values[s_1], s_1 the
-    second count.
+    With more than two classes Z(s) = sum_j values[s_j], or with `leading` in place of `values` for
+    the leader; with two, Z(s) = values[s_1], s_1 the second count.
 
     Attributes
     ----------
@@ -84,6 +87,10 @@ class BernsteinEstimator:
         Smallest and largest Z over all k-snapshots, for intervals of its mean.
     entropy : Entropy
         G.
+    leader : int or None
+        Class with coefficients of its own.
+    leading : ndarray of shape (k + 1,) or None
+        Its coefficients.
     """
 
     k: int
@@ -94,6 +101,13 @@ class BernsteinEstimator:
     minimum: float
     maximum: float
     entropy: Entropy
+    leader: int | None = None
+    leading: Array | None = None
+
+    @property
+    def kinds(self) -> tuple[Array, ...]:
+        """The coefficients of all classes, or those of the others and of the leader."""
+        return (self.values,) if self.leading is None else (self.values, self.leading)
 
     @cached_property
     def bias(self) -> float:
@@ -105,10 +119,8 @@ class BernsteinEstimator:
             excesses = [proven_excess(self.values, g, sign)[1].max() for sign in (1, -1)]
             return float(max(excesses))
         n_points = N_SIMPLEX // 2  # a bias may be a little too large
-        worst = [
-            simplex_excess(*proven_excess(self.values, g, sign, n_points), self.n_classes)
-            for sign in (1, -1)
-        ]
+        beta = np.stack(self.kinds)
+        worst = [sum_excess(beta, g, sign, self.n_classes, n_points) for sign in (1, -1)]
         return max(0.0, *(float(each.bound.max()) for each in worst))
 
     def __call__(self, counts: Any) -> Array:
@@ -124,13 +136,27 @@ class BernsteinEstimator:
                 where=f"in row {row}",
                 remedy="Thin them first, or use one estimator for each total.",
             )
+        return self.sums(checked, *self.kinds)
+
+    def sums(self, counts: IntArray, values: Array, leading: Array | None = None) -> Array:
+        """Return what such coefficients add up to for each row of counts, whatever its total."""
         if self.n_classes == 2:  # one count determines the other
-            return self.values[checked[:, 1]]
-        return np.asarray(self.values[checked].sum(axis=1))
+            return values[counts[:, 1]]
+        result = np.asarray(values[counts].sum(axis=1))
+        if leading is None:
+            return result
+        first = counts[:, self.leader]
+        return result + (leading - values)[first]
 
     def mean(self, marginal: ArrayLike) -> float:
         """Return E[Z] from a `snapshot_marginal`."""
-        return float(self.values @ _check_reference(marginal, self.k, self.n_classes))
+        led = self.leader is not None
+        shares = _check_reference(marginal, self.k, self.n_classes, led=led)
+        return float((np.stack(self.kinds) * shares).sum())
+
+    def rest_ends(self, losses: Array) -> tuple[float, float]:
+        """Return the ends of <losses, s / k> - Z(s) over snapshots s, for the losses of labels."""
+        return _rest_ends(self, losses.tobytes())
 
     def error(self, epsilon: float) -> float:
         """Return bias + lipschitz * epsilon.
@@ -142,7 +168,23 @@ class BernsteinEstimator:
         return self.bias + self.lipschitz * check_number(epsilon, "epsilon", minimum=0)
 
 
-def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) -> Array:
+@lru_cache(maxsize=512)  # all cells of a fold have the same guess
+def _rest_ends(estimator: BernsteinEstimator, loss_bytes: bytes) -> tuple[float, float]:
+    losses = np.frombuffer(loss_bytes)
+    k = estimator.k
+    counts = np.arange(k + 1)
+    if len(losses) == 2:  # Z is a function of the second count
+        both = (losses[0] * (k - counts) + losses[1] * counts) / k - estimator.values
+        return float(both.min()), float(both.max())
+    gains = losses[:, None] * counts / k - estimator.values  # (n_classes, k + 1)
+    if estimator.leading is not None:
+        gains[estimator.leader] += estimator.values - estimator.leading
+    return _sum_ends(gains)
+
+
+def snapshot_marginal(
+    counts: Any, k: int, *, weights: ArrayLike | None = None, leader: int | None = None
+) -> Array:
     """Return how often a class receives i of k labels, i = 0..k, by exact thinning.
 
     With more than two classes, sum_j P(s_j = i), which sums to n_classes; with two, P(s_1 = i).
@@ -155,36 +197,64 @@ def snapshot_marginal(counts: Any, k: int, *, weights: ArrayLike | None = None) 
         Number of labels of a snapshot.
     weights : array-like of shape (n_items,), optional
         Weight, or multiplicity, of each row.
+    leader : int, optional
+        Class to look at separately, of three or more.
 
     Returns
     -------
     ndarray of shape (k + 1,)
-        The reference of `bernstein_estimator`.
+        The reference of `bernstein_estimator`. With a leader (2, k + 1): of the sum over all other
+        classes, and of the leader.
 
     Examples
     --------
     >>> from hocal.guarantees.bernstein import snapshot_marginal
     >>> snapshot_marginal([[2, 2, 0]], 2).round(4).tolist()
     [1.3333, 1.3333, 0.3333]
+    >>> snapshot_marginal([[2, 2, 0]], 2, leader=0).round(4).tolist()
+    [[1.1667, 0.6667, 0.1667], [0.1667, 0.6667, 0.1667]]
     """
     k = check_snapshot_size(k, listed=True)
     checked = check_dense_counts(counts, minimum_total=k)
     mass = np.ones(len(checked)) if weights is None else check_weights(weights)
     check_same_length(mass, checked, ("weights", "counts"))
-    shown = checked[:, 1:] if checked.shape[1] == 2 else checked
-    totals = checked.sum(axis=1)
-    # Only counts above zero are listed, of many classes a few; each row has the rest of zeros.
+    leader = _check_leader(leader, checked.shape[1])
+    if leader is None:
+        shown = checked[:, 1:] if checked.shape[1] == 2 else checked
+        return _thinned(shown, checked.sum(axis=1), mass, k)
+    parts = (np.delete(checked, leader, axis=1), checked[:, [leader]])
+    return np.stack([_thinned(part, checked.sum(axis=1), mass, k) for part in parts])
+
+
+def _thinned(shown: IntArray, totals: IntArray, mass: Array, k: int) -> Array:
+    """Return the marginal of some classes.
+
+    Only counts above zero are listed, of many classes a few; each row has the rest of zeros.
+    """
     row, label = np.nonzero(shown)
     n_zeros = shown.shape[1] - np.bincount(row, minlength=len(shown))
     total = np.concatenate([totals, totals[row]])
     hits = np.concatenate([np.zeros_like(totals), shown[row, label]])
     weight = np.concatenate([mass * n_zeros, mass[row]])
-    radix = checked.max() + 1  # a total and a count in one number
+    radix = totals.max() + 1  # a total and a count in one number
     distinct, inverse = np.unique(radix * total + hits, return_inverse=True)
     total, hits = np.divmod(distinct, radix)
     share = np.bincount(inverse, weight) / mass.sum()
     chances = stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k)
     return np.asarray(share @ chances)
+
+
+def _check_leader(leader: int | None, n_classes: int) -> int | None:
+    if leader is None:
+        return None
+    if n_classes == 2:
+        raise InputError(
+            "leader",
+            "must be None for two classes",
+            value=str(leader),
+            remedy="Leave it out: one count of two says which class has it.",
+        )
+    return check_integer(leader, "leader", minimum=0, maximum=n_classes - 1)
 
 
 def bernstein_estimator(
@@ -196,6 +266,7 @@ def bernstein_estimator(
     reference: ArrayLike | None = None,
     n_items: float = 1000,
     epsilon: float = 0.0,
+    leader: int | None = None,
 ) -> BernsteinEstimator:
     """Return the best statistic of k-snapshots for E[G(p)], near it or on one side of it.
 
@@ -222,6 +293,9 @@ def bernstein_estimator(
         Number of items the statistic will be averaged over, ``inf`` for a known distribution.
     epsilon : float, default=0.0
         Calibration error to guard against.
+    leader : int, optional
+        Class that most labels are of, with three or more classes: a one-sided statistic has
+        coefficients of its own for it, and the reference has shape (2, k + 1). Any is valid.
 
     Returns
     -------
@@ -246,16 +320,26 @@ def bernstein_estimator(
             value=repr(kind.name),
             remedy="Use 'shannon', 'brier' or 'tsallis', or two classes.",
         )
+    check_choice(side, "side", SIDES)
+    leader = _check_leader(leader, n_classes)
+    if side == "minimax" or (isinstance(kind, Brier) and k > 1):
+        leader = None  # the best treats all classes alike
     if reference is None:
-        share = 1 / n_classes
-        beta_binomial: Array = stats.betabinom.pmf(np.arange(k + 1), k, share, 1 - share)
-        reference = beta_binomial * (n_classes if n_classes > 2 else 1)
-    weights = _check_reference(reference, k, n_classes)
+        reference = dirichlet_marginal(k, n_classes, led=leader is not None)
+    weights = _check_reference(reference, k, n_classes, led=leader is not None)
     n_items = check_number(n_items, "n_items", minimum=1, finite=False)
     epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=LARGEST_EPSILON)
-    check_choice(side, "side", SIDES)
-    remembered = tuple(weights) if side != "minimax" else ()
-    return _fit(kind, k, n_classes, side, remembered, n_items, epsilon)
+    remembered = tuple(map(tuple, weights.tolist())) if side != "minimax" else ()
+    return _fit(kind, k, n_classes, side, remembered, n_items, epsilon, leader)
+
+
+def dirichlet_marginal(k: int, n_classes: int, *, led: bool = False) -> Array:
+    """Return the `snapshot_marginal` of a Dirichlet mixture of total concentration 1."""
+    share = 1 / n_classes
+    one: Array = stats.betabinom.pmf(np.arange(k + 1), k, share, 1 - share)
+    if led:
+        return np.stack([(n_classes - 1) * one, one])
+    return one * (n_classes if n_classes > 2 else 1)
 
 
 @lru_cache(maxsize=512)
@@ -264,22 +348,23 @@ def _fit(
     k: int,
     n_classes: int,
     side: Side,
-    weights: tuple[float, ...],
+    weights: tuple[tuple[float, ...], ...],
     n_items: float,
     epsilon: float,
+    leader: int | None,
 ) -> BernsteinEstimator:
     counts = np.arange(k + 1)
     if isinstance(entropy, Brier) and k > 1:  # unbiased, so all sides are met
         both = 2 if n_classes == 2 else 1  # one count stands for two classes
         values = entropy.scale * counts * (k - counts) / (k * (k - 1)) * both
-        return _finish(values, k, n_classes, side, entropy)
+        return _finish(values[None], n_classes, side, entropy, None)
     g = _component(entropy, n_classes)
     if side == "minimax":
         x = _constraint_grid(k)
-        values = nearest_sum(x, g(x), k, n_classes, slope=max(epsilon, _LEAST_SLOPE))
+        values = nearest_sum(x, g(x), k, n_classes, slope=max(epsilon, _LEAST_SLOPE))[None]
     else:
         values = _one_sided(g, np.array(weights), n_classes, side, n_items, epsilon)
-    return _finish(values, k, n_classes, side, entropy)
+    return _finish(values, n_classes, side, entropy, leader)
 
 
 def _constraint_grid(k: int) -> Array:
@@ -296,59 +381,71 @@ def _one_sided(
 ) -> Array:
     """Return the beta of the cheapest Bernstein sum above G, or below it."""
     sign = 1 if side == "upper" else -1  # a minorant of g is minus a majorant of -g
-    k = len(weights) - 1
+    k = weights.shape[1] - 1
     penalties = one_sided_penalties(n_items) | {"slope": epsilon}
     if n_classes > 2 and k > 1:
         return least_simplex_majorant(g, weights, n_classes, sign, penalties)
     x = _constraint_grid(k)
     basis = bernstein_basis(x, k)
     values = sign * least_majorant(basis, sign * g(x), weights, n_classes, **penalties)
-    _, excess = proven_excess(values, g, -sign)
+    _, excess = proven_excess(values[0], g, -sign)
     return values + sign * max(float(excess.max()), 0.0)  # Bernstein terms sum to 1
 
 
 def _finish(
-    values: Array, k: int, n_classes: int, side: Side, entropy: Entropy
+    values: Array, n_classes: int, side: Side, entropy: Entropy, leader: int | None
 ) -> BernsteinEstimator:
     """Add what follows from beta alone: the Lipschitz constant and the range of Z."""
     values.flags.writeable = False  # shared by everyone who asks for the same estimator
+    k = values.shape[1] - 1
     rises = np.diff(values)
     if n_classes == 2:
-        ends = (values.min(), values.max())
+        ends = (float(values.min()), float(values.max()))
         largest = np.abs(rises).max()
     else:
         # A label that moves from a class with i + 1 labels to one with j (i + j < k) changes Z by
         # rises[j] - rises[i].
         possible = np.add.outer(np.arange(k), np.arange(k)) < k
         ends = _extremes(values, n_classes)
-        largest = np.abs(np.subtract.outer(rises, rises))[possible].max()
+        pairs = [(one, other) for one in rises for other in rises]
+        largest = max(np.abs(np.subtract.outer(*pair))[possible].max() for pair in pairs)
     # One moved label is an l1 distance of 2 / k, and labels can be moved one by one along a
     # shortest path.
     return BernsteinEstimator(
         k,
         n_classes,
-        values,
+        values[0],
         side,
         float(k / 2 * largest),
-        float(ends[0]),
-        float(ends[1]),
+        *ends,
         entropy,
+        leader,
+        None if leader is None else values[1],
     )
 
 
 def _extremes(values: Array, n_classes: int) -> tuple[float, float]:
-    """Return the smallest and largest sum_j values[s_j] over count vectors, class by class."""
-    k = len(values) - 1
-    gains = values - values[0]  # classes beyond k stay without labels
-    table = np.full((2, k + 1), np.inf)  # (minimum of Z and of -Z, labels given out)
+    """Return the smallest and largest Z over count vectors."""
+    k = values.shape[1] - 1
+    gains = values - values[:, :1]
+    n_others = n_classes - len(values) + 1
+    # Classes beyond k stay without labels.
+    given = np.concatenate([np.tile(gains[0], (min(k, n_others), 1)), gains[1:]])
+    low, high = _sum_ends(given)
+    least = n_others * values[0, 0] + values[1:, 0].sum()
+    return float(least + low), float(least + high)
+
+
+def _sum_ends(gains: Array) -> tuple[float, float]:
+    """Return the ends of sum_j gains[j, s_j] over counts s that sum to k, class by class."""
+    counts = np.arange(gains.shape[1])
+    table = np.full((2, len(counts)), np.inf)  # (minimum of the sum and of minus it, labels so far)
     table[:, 0] = 0
-    for _ in range(min(k, n_classes)):
-        options = []
-        for given, gain in enumerate(gains):  # labels that the next class gets
-            before = np.pad(table, ((0, 0), (given, 0)), constant_values=np.inf)[:, : k + 1]
-            options.append(before + np.array([[gain], [-gain]]))
-        table = np.min(options, axis=0)
-    return n_classes * values[0] + table[0, k], n_classes * values[0] - table[1, k]
+    before = counts[:, None] - counts  # labels before, by labels after and labels of this class
+    for gain in gains:
+        options = np.where(before >= 0, table[:, before], np.inf)  # (2, after, of this class)
+        table = (options + np.stack([gain, -gain])[:, None]).min(axis=2)
+    return float(table[0, -1]), float(-table[1, -1])
 
 
 def _component(entropy: Entropy, n_classes: int) -> Callable[[Array], Array]:
@@ -358,10 +455,25 @@ def _component(entropy: Entropy, n_classes: int) -> Callable[[Array], Array]:
     return lambda x: entropy.value(np.stack([1 - x, x], axis=-1), check_input=False)
 
 
-def _check_reference(reference: ArrayLike, k: int, n_classes: int) -> Array:
-    """Return count weights scaled to sum to the number of summed classes."""
+def _check_reference(reference: ArrayLike, k: int, n_classes: int, *, led: bool = False) -> Array:
+    """Return count weights scaled to sum to the number of summed classes, in one or two rows."""
+    rows = np.asarray(reference)
+    members = [n_classes - 1, 1] if led else [n_classes if n_classes > 2 else 1]
+    shape = (2, k + 1)
+    if led and rows.shape != shape:
+        raise InputError(
+            "reference",
+            f"must have the shape {shape} where a class leads",
+            value=str(rows.shape),
+            remedy="Use snapshot_marginal with the leader.",
+        )
+    parts = rows if led else [rows]
+    checked = [_check_part(*pair, k) for pair in zip(parts, members, strict=True)]
+    return np.stack(checked)
+
+
+def _check_part(reference: ArrayLike, total: int, k: int) -> Array:
     weights = check_weights(reference, "reference")
-    total = n_classes if n_classes > 2 else 1
     complete = math.isclose(weights.sum(), total, rel_tol=_REFERENCE_ROUNDING)
     if len(weights) != k + 1 or not complete:
         raise InputError(

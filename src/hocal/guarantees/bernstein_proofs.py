@@ -79,35 +79,43 @@ def proven_excess(
 
 
 class SimplexExcess(NamedTuple):
-    """Bounds on sum_j e(p_j) over label distributions, by the size of the largest share.
+    """Bounds on sum_j e(p_j) over label distributions, by the share of one class.
 
-    Each belongs to a largest share x, and to n_classes - 1 others that are y_1 or y_2, a part
-    `share` of them y_1.
+    Each belongs to a share x of the class with the largest share, or of the leader, and to
+    n_classes - 1 others that are y_1 or y_2, a part `share` of them y_1.
     """
 
     bound: Array
-    largest: Array
+    one: Array
     first: Array
     second: Array
     share: Array
 
 
-def simplex_excess(x: Array, excess: Array, n_classes: int) -> SimplexExcess:
+def simplex_excess(
+    x: Array, excess: Array, n_classes: int, leading: Array | None = None
+) -> SimplexExcess:
     """Bound sum_j e(p_j) over the simplex, for e between the points (x, excess) on their chords.
 
     If z is the largest share, the others are at most r = min(z, 1 - z) and sum to 1 - z, so that
     their sum is at most (n_classes - 1) times the concave majorant of e on [0, r] at their mean.
+    If one class, the leader, has an e of its own, z is its share, any, and r = 1 - z.
     """
     n_others = n_classes - 1
-    starts = np.flatnonzero(x[1:] >= 1 / n_classes)
-    reach = np.minimum(x[starts + 1], 1 - x[starts])
+    if leading is None:
+        starts = np.flatnonzero(x[1:] >= 1 / n_classes)
+        reach = np.minimum(x[starts + 1], 1 - x[starts])
+        leading = excess
+    else:
+        starts = np.arange(len(x) - 1)
+        reach = 1 - x[starts]
     order = np.argsort(reach, kind="stable")
     starts = starts[order]
     low = (1 - x[starts + 1]) / n_others
     high = (1 - x[starts]) / n_others
     rows = zip(reach[order].tolist(), low.tolist(), high.tolist(), strict=True)
     value, first, second, share = np.array(_majorants(x.tolist(), excess.tolist(), rows)).T
-    top = np.maximum(excess[starts], excess[starts + 1])
+    top = np.maximum(leading[starts], leading[starts + 1])
     return SimplexExcess(top + n_others * value, x[starts], first, second, share)
 
 

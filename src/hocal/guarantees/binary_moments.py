@@ -74,7 +74,7 @@ def tail_bound(moments: ArrayLike, centre: float, radius: float, *, epsilon: flo
     coarse = np.union1d(chebyshev_grid(N_CONSTRAINTS), ends)
     floor = _tail(coarse, centre, radius)
     basis = bernstein_basis(coarse, len(weights) - 1)
-    beta = least_majorant(basis, floor, weights, 2, spread=SLIGHT_SPREAD, slope=epsilon)
+    beta = least_majorant(basis, floor, weights[None], 2, spread=SLIGHT_SPREAD, slope=epsilon)[0]
     # The tail is closed and its ends are grid points, so the chords of its indicator lie above it.
     fine = np.union1d(chebyshev_grid(N_PROOF), ends)
     excess = bernstein_excess(beta, fine, _tail(fine, centre, radius))
