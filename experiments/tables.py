@@ -331,8 +331,15 @@ def limit_widths_of_coins() -> str:
     return table(["1,000 draws", *LIMITS], rows).replace("| nan |", "| - |")
 
 
+ENTROPY_LIMITS = [
+    (limit, side)
+    for limit in ("predictive", "bootstrap", "epistemic")
+    for side in ("below", "above")
+]
+
+
 def entropy_limits() -> str:
-    """Return the worst failure rates of lower limits of an entropy, and their mean distance."""
+    """Return the worst failure rates of limits of an entropy, and their mean distance."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for name, found in stored("entropy_limits")["settings"].items():
         _, classes, _, items = name.split(", ")
@@ -340,13 +347,13 @@ def entropy_limits() -> str:
     rows = []
     for group, settings in groups.items():
         row = list(group)
-        for limit in ("predictive", "bootstrap", "epistemic"):
-            kept = [found[limit] for found in settings if limit in found]
+        for limit, side in ENTROPY_LIMITS:
+            kept = [found[limit][side] for found in settings if limit in found]
             missed = max(each["missed"] for each in kept)
-            below = np.mean([each["below"] for each in kept])
-            row.append(f"{number(missed)} ({number(below, 2)})")
+            distance = np.mean([each["distance"] for each in kept])
+            row.append(f"{number(missed)} ({number(distance, 2)})")
         rows.append(row)
-    heads = ["predictive", "bootstrap", "epistemic"]
+    heads = [f"{limit}, {side}" for limit, side in ENTROPY_LIMITS]
     return table(["worst share of misses (mean distance, nats)", "items", *heads], rows)
 
 

@@ -1,18 +1,27 @@
-"""Bets on the entropy of a mean label distribution, against slow versions and simulations."""
+"""Limits of the entropy of a mean label distribution, against slow versions and simulations."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from hocal._base.typing import Array
-from hocal.guarantees import entropy_bets
-from hocal.guarantees.bernstein import bernstein_estimator
-from hocal.guarantees.entropy_bets import Offset, can_bet, lower_entropies
+from hocal.guarantees import entropy_bets, learnt_guesses
+from hocal.guarantees.bernstein import BernsteinEstimator, Side, bernstein_estimator
+from hocal.guarantees.dealt_cells import DealtCells, Offset, can_be_dealt, dealt_cells
+from hocal.guarantees.entropy_bets import lower_entropies
+from hocal.guarantees.learnt_guesses import upper_entropies
 from hocal.guarantees.samples import Sample
 
 GUESS = np.array([0.7, 0.2, 0.1])
+# What is taken away from the loss has a mean on the other side of the aleatoric uncertainty.
+BETS: tuple[tuple[Callable[..., Array], Side], ...] = (
+    (lower_entropies, "upper"),
+    (upper_entropies, "lower"),
+)
 
 
 def entropy(p: Array) -> Array:
@@ -32,7 +41,23 @@ def limits(samples: list[Sample], guess: Array, delta: float) -> Array:
     return lower_entropies(samples, guesses, [Offset.none(each) for each in samples], delta)
 
 
-def least_capital(table: entropy_bets._Table, h: float, stake: Array) -> float:
+def above(samples: list[Sample], guess: Array, delta: float) -> Array:
+    guesses = np.tile(guess, (len(samples), 1))
+    return upper_entropies(samples, guesses, [Offset.none(each) for each in samples], delta)
+
+
+def dealt(samples: list[Sample], offsets: list[Offset]) -> DealtCells:
+    """Return cells side by side, which sorts their rows."""
+    ((_, cells),) = dealt_cells(samples, np.tile(GUESS, (len(samples), 1)), offsets)
+    return cells
+
+
+def offset_of(statistic: BernsteinEstimator, sample: Sample) -> Offset:
+    ends = (statistic.minimum, statistic.maximum)
+    return Offset(statistic(sample.counts), *ends, np.inf, (statistic,))
+
+
+def least_capital(table: DealtCells, h: float, stake: Array) -> float:
     """Return the bound of one cell in one order."""
     candidates = np.full((1, 1, 1), h)
     return float(entropy_bets._least_capital(table, candidates, stake)[0, 0, 0])
@@ -41,8 +66,8 @@ def least_capital(table: entropy_bets._Table, h: float, stake: Array) -> float:
 def test_no_mean_has_less_capital_than_the_tangents_say() -> None:
     """All means with three classes, on a grid, and item by item."""
     sample = draw(np.array([[0.9, 0.1, 0], [0.2, 0.3, 0.5]]), np.array([0.7, 0.3]), 3, 100, 0)
-    offset = Offset(np.linspace(0, 0.4, len(sample.repeats)), 0.0, 0.4)
-    table = entropy_bets._table([sample], GUESS[None], [offset])
+    offset = Offset(np.linspace(0, 0.4, len(sample.repeats)), 0.0, 0.4, np.inf)
+    table = dealt([sample], [offset])
     h = 0.3
     generator = np.random.default_rng(1)
     stake = generator.random((len(table.rows), 1, 1, 1)) / (1 + h + offset.high)
@@ -55,7 +80,7 @@ def test_no_mean_has_less_capital_than_the_tangents_say() -> None:
     capital = np.zeros(len(means))
     for block, often in enumerate(table.often[:, 0, 0]):
         for row, repeats in zip(table.rows[block, 0, 0], often, strict=True):
-            loss = -np.log(means) @ sample.shares[row] - offset.values[row] - h
+            loss = -np.log(means) @ table.shares[0, row] - table.offsets[0, row] - h
             capital += repeats * np.log1p(stake[block, 0, 0, 0] * loss)
     assert (capital >= found - 1e-9).all()
     assert capital.min() == pytest.approx(found, abs=0.02)
@@ -94,11 +119,15 @@ def test_limits_fail_no_oftener_than_promised() -> None:
     weights = np.array([0.7, 0.2, 0.1])
     samples = [draw(points, weights, 3, 120, seed) for seed in range(300)]
 
-    found = limits(samples, GUESS, 0.1)
+    lower = limits(samples, GUESS, 0.1)
+    upper = above(samples, GUESS, 0.1)
 
-    n_missed = int((found > entropy(weights @ points)).sum())
-    assert n_missed <= stats.binom.ppf(0.999, 300, 0.1)
-    assert (found > 0.2).mean() > 0.9
+    truth = entropy(weights @ points)
+    most = stats.binom.ppf(0.999, 300, 0.1)
+    assert (lower > truth).sum() <= most
+    assert (upper < truth).sum() <= most
+    assert (lower > 0.2).mean() > 0.9
+    assert (upper < truth + 0.3).mean() > 0.9
 
 
 @pytest.mark.slow
@@ -116,29 +145,36 @@ def test_epistemic_limits_fail_no_oftener_than_promised(
     weights = np.array([0.75, 0.1, 0.1, 0.05])
     mean = weights @ points
     samples = [draw(points, weights, k, n_items, seed) for seed in range(150)]
-    statistic = bernstein_estimator("shannon", k, n_classes, side="upper", n_items=n_items)
-    ends = (statistic.minimum, statistic.maximum)
-    offsets = [Offset(statistic(each.counts), *ends) for each in samples]
+    offsets = {}
+    for bets, side in BETS:
+        statistic = bernstein_estimator("shannon", k, n_classes, side=side, n_items=n_items)
+        offsets[bets] = [offset_of(statistic, each) for each in samples]
     truth = {"predictive": entropy(mean), "epistemic": entropy(mean) - weights @ entropy(points)}
 
     for guess in (0.98 * mean + 0.02 / n_classes, np.full(n_classes, 1 / n_classes)):
         guesses = np.tile(guess, (len(samples), 1))
-        found = {
+        lower = {
             "predictive": limits(samples, guess, 0.05),
-            "epistemic": lower_entropies(samples, guesses, offsets, 0.05),
+            "epistemic": lower_entropies(samples, guesses, offsets[lower_entropies], 0.05),
         }
-        for quantity, lower in found.items():
-            n_missed = int((lower > truth[quantity] + 1e-12).sum())
-            assert n_missed <= stats.binom.ppf(0.9999, len(samples), 0.05), quantity
+        upper = {
+            "predictive": above(samples, guess, 0.05),
+            "epistemic": upper_entropies(samples, guesses, offsets[upper_entropies], 0.05),
+        }
+        most = stats.binom.ppf(0.9999, len(samples), 0.05)
+        for quantity, value in truth.items():
+            assert (lower[quantity] > value + 1e-12).sum() <= most, quantity
+            assert (upper[quantity] < value - 1e-12).sum() <= most, quantity
 
 
 def test_many_cells_have_the_limits_that_each_has_alone() -> None:
     points = np.array([[1.0, 0, 0], [0.3, 0.4, 0.3]])
     samples = [draw(points, np.array([0.8, 0.2]), 3, 130 + seed, seed) for seed in range(5)]
 
-    together = limits(samples, GUESS, 0.05)
+    for ends in (limits, above):
+        together = ends(samples, GUESS, 0.05)
 
-    assert together == pytest.approx([limits([each], GUESS, 0.05)[0] for each in samples])
+        assert together == pytest.approx([ends([each], GUESS, 0.05)[0] for each in samples])
 
 
 def test_the_order_of_rows_and_unseen_classes_do_not_matter() -> None:
@@ -146,12 +182,87 @@ def test_the_order_of_rows_and_unseen_classes_do_not_matter() -> None:
     turned = Sample(sample.counts[::-1], sample.repeats[::-1])
     wider = Sample(np.pad(sample.counts, ((0, 0), (0, 4))), sample.repeats)
 
-    expected = limits([sample], GUESS, 0.05)
+    more = np.append(0.99 * GUESS, 4 * [0.0025])
 
-    assert limits([turned], GUESS, 0.05) == pytest.approx(expected)
-    assert limits([wider], np.append(0.99 * GUESS, 4 * [0.0025]), 0.05) == pytest.approx(
-        expected, abs=0.05
-    )
+    for ends in (limits, above):
+        expected = ends([sample], GUESS, 0.05)
+        assert ends([turned], GUESS, 0.05) == pytest.approx(expected)
+        assert ends([wider], more, 0.05) == pytest.approx(expected, abs=0.05)
+
+
+def test_a_guess_learns_from_the_blocks_before_and_from_no_other() -> None:
+    points = np.array([[0.9, 0.1, 0], [0.2, 0.3, 0.5]])
+    sample = draw(points, np.array([0.7, 0.3]), 3, 100, 0)
+    cells = dealt([sample], [Offset.none(sample)])
+    shares = sample.shares[np.lexsort(sample.counts.T)]
+
+    found = learnt_guesses._losses(cells, 3)
+
+    n_before = 0.0
+    before = np.zeros(3)
+    for block, often in enumerate(cells.often[:, 0, 0]):
+        learnt = 0.98 * before + 0.02 * n_before / 3
+        guess = (100 * GUESS + learnt) / (100 + n_before)
+        rows = cells.rows[block, 0, 0]
+        assert guess.sum() == pytest.approx(1)
+        assert found[block, 0, 0] == pytest.approx(shares[rows] @ -np.log(guess))
+        before = before + often @ shares[rows]
+        n_before = n_before + often.sum()
+    assert n_before == 100
+
+
+@pytest.mark.parametrize("n_items", [20, 130])
+def test_no_loss_of_a_learnt_guess_lies_outside_the_ends_of_its_bets(n_items: int) -> None:
+    """Whatever was learnt: the commonest and the rarest labels all along, and the others next."""
+    statistic = bernstein_estimator("shannon", 3, 3, side="lower")
+    every = np.array([[a, b, 3 - a - b] for a in range(4) for b in range(4 - a)])
+    offset = offset_of(statistic, Sample(every, np.ones(len(every))))
+    low, high = learnt_guesses._possible(GUESS, offset, n_items)
+
+    for label in range(3):
+        for n_before in range(n_items):
+            learnt = 0.98 * n_before * np.eye(3)[label] + 0.02 * n_before / 3
+            guess = (100 * GUESS + learnt) / (100 + n_before)
+            rest = every / 3 @ -np.log(guess) - statistic(every)
+            assert low <= rest.min()
+            assert rest.max() <= high
+
+
+def test_a_guess_that_is_wrong_costs_little_when_it_learns() -> None:
+    """Half of KL(m || guess) or less, of 500 items; the entropy of a mean is .33."""
+    points = np.eye(3)
+    weights = np.array([0.9, 0.08, 0.02])
+    samples = [draw(points, weights, 1, 500, seed) for seed in range(20)]
+    wrong = np.array([0.6, 0.2, 0.2])
+    lost = float((weights * np.log(weights / wrong)).sum())
+
+    found = above(samples, wrong, 0.05) - above(samples, weights, 0.05)
+
+    assert lost > 0.2
+    assert 0 < found.mean() < lost / 2
+
+
+def test_a_guess_of_the_deviation_narrows_limits_and_breaks_none() -> None:
+    """Of what is left of the loss, which varies by .35 and has a range of 3."""
+    points = np.array([[1.0, 0, 0], [0.5, 0.4, 0.1], [0, 0, 1]])
+    weights = np.array([0.7, 0.2, 0.1])
+    samples = [draw(points, weights, 5, 120, seed) for seed in range(300)]
+    guesses = np.tile(GUESS, (300, 1))
+    truth = float(entropy(weights @ points) - weights @ entropy(points))
+    most = stats.binom.ppf(0.999, 300, 0.1)
+    width = {}
+
+    for deviation in (np.inf, 0.35, 0.05):
+        ends = []
+        for bets, side in BETS:
+            statistic = bernstein_estimator("shannon", 5, 3, side=side, n_items=120)
+            offsets = [offset_of(statistic, each)._replace(deviation=deviation) for each in samples]
+            ends.append(bets(samples, guesses, offsets, 0.1))
+        width[deviation] = (ends[1] - ends[0]).mean()
+        assert (ends[0] > truth).sum() <= most
+        assert (ends[1] < truth).sum() <= most
+
+    assert width[0.35] < 0.95 * width[np.inf]
 
 
 def test_a_small_entropy_has_a_limit_too() -> None:
@@ -172,6 +283,6 @@ def test_items_that_all_agree_prove_nothing() -> None:
 def test_few_items_and_parts_of_items_are_not_bet_on() -> None:
     counts = np.array([[3, 0, 0]])
 
-    assert can_bet(Sample(counts, np.array([20.0])))
-    assert not can_bet(Sample(counts, np.array([19.0])))
-    assert not can_bet(Sample(counts, np.array([99.5])))
+    assert can_be_dealt(Sample(counts, np.array([20.0])))
+    assert not can_be_dealt(Sample(counts, np.array([19.0])))
+    assert not can_be_dealt(Sample(counts, np.array([99.5])))

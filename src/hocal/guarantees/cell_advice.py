@@ -7,8 +7,7 @@ a good one narrows the intervals.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
@@ -18,9 +17,17 @@ from hocal.guarantees.bernstein import (
     BernsteinEstimator,
     Side,
     bernstein_estimator,
+    dirichlet_marginal,
     snapshot_marginal,
 )
-from hocal.guarantees.item_pairs import epistemic_pairs, predictive_pairs
+from hocal.guarantees.item_statistics import (
+    PLAIN_SIDES,
+    Advice,
+    Statistic,
+    item_draws,
+    largest_size,
+)
+from hocal.guarantees.learnt_guesses import UNIFORM_SHARE
 from hocal.guarantees.samples import Sample
 
 __all__ = [
@@ -28,7 +35,6 @@ __all__ = [
     "Advice",
     "advise",
     "estimator_sizes",
-    "largest_size",
 ]
 
 ONE_SIDED: tuple[Side, ...] = ("upper", "lower")
@@ -39,25 +45,16 @@ SIZES = (2, 3, 5, 10, 20)
 MIN_ADVISERS = 30  # items whose advice is worth taking
 # Items of other cells that are looked at: more would not change what they advise.
 MAX_ADVISERS = 20_000
-MAX_PAIRED_ADVISERS = 1_000  # the same for how much pairs of them vary, which needs less care
+MAX_VARYING = 1_000  # the same for how much statistics vary, which needs less care
+# Statistics that items with one label have too.
+OF_ALL_ITEMS = (Statistic.LOSS, Statistic.BRIER_LOSS, Statistic.PREDICTIVE_PAIRS)
 # Of the reference, so that a statistic is not useless in a cell that is unlike its neighbours.
 UNADVISED_SHARE = 0.05
-UNIFORM_SHARE = 0.02  # of the guessed label distribution, so that no label has an unbounded loss
+# Labels of the snapshots whose statistics tell the leading class from the others. With two labels
+# that gains nothing, and with more than these less than a hundredth.
+LED_SIZES = range(3, 8)
 N_GRID = 101  # probabilities on which the marginal of a mixture is fitted to that of a sample
 N_FIT_STEPS = 100  # of expectation maximisation for it
-
-
-@dataclass(frozen=True, eq=False)
-class Advice:
-    """Which statistics to use."""
-
-    #: Of an item's labels, by side and snapshot size.
-    estimators: dict[tuple[Side, int], BernsteinEstimator]
-    guess: Array | None = None  #: (n_classes,) of the mean label distribution
-    #: As `estimators`, but of no cell's advice.
-    plain: dict[tuple[Side, int], BernsteinEstimator] = field(default_factory=dict)
-    #: Standard deviations of statistics of pairs of items: predictive, epistemic.
-    pair_deviations: tuple[float, float] | None = None
 
 
 def estimator_sizes(totals: IntArray) -> tuple[int, ...]:
@@ -111,67 +108,64 @@ def advise(
         return Advice(_estimators(None, sizes, n_classes, n_items))
     # So that cells of many sizes have few programs to solve.
     typical = 2.0 ** round(math.log2(max(n_items, 1)))
-    guess = None
+    guess = leader = None
     if same_order:
         guess = (1 - UNIFORM_SHARE) * advisers.mean + UNIFORM_SHARE / n_classes
-    return Advice(
-        _estimators(advisers, sizes, n_classes, n_items),
+        leader = int(np.argmax(guess)) if n_classes > 2 else None
+    advice = Advice(
+        _estimators(advisers, sizes, n_classes, n_items, leader),
         guess,
         _estimators(None, sizes, n_classes, typical),
-        _pair_deviations(advisers.every(MAX_PAIRED_ADVISERS)),
     )
+    return replace(advice, deviations=_deviations(advisers.every(MAX_VARYING), advice))
+
+
+def _deviations(advisers: Sample, advice: Advice) -> dict[Statistic, float]:
+    """Return how much advised statistics vary between items, or pairs of them."""
+    found = item_draws(advisers, advice)
+    several = found.get(Statistic.DISAGREEMENT)
+    enough = several is not None and several.repeats.sum() >= MIN_ADVISERS
+    return {
+        statistic: float(draws.deviation()[0])
+        for statistic, draws in found.items()
+        if statistic not in PLAIN_SIDES and (enough or statistic in OF_ALL_ITEMS)
+    }
 
 
 def _estimators(
-    advisers: Sample | None, sizes: tuple[int, ...], n_classes: int, n_items: float
+    advisers: Sample | None,
+    sizes: tuple[int, ...],
+    n_classes: int,
+    n_items: float,
+    leader: int | None = None,
 ) -> dict[tuple[Side, int], BernsteinEstimator]:
     """Return the statistics of all sizes, for a reference that advisers give or for none."""
     found: dict[tuple[Side, int], BernsteinEstimator] = {}
     for size in sizes:
-        reference = None if advisers is None else _reference(advisers, size)
-        found |= _both_sides(size, n_classes, reference, n_items)
+        own = leader if size in LED_SIZES else None
+        reference = None if advisers is None else _reference(advisers, size, own)
+        for side in ONE_SIDED:
+            found[side, size] = bernstein_estimator(
+                "shannon",
+                size,
+                n_classes,
+                side=side,
+                reference=reference,
+                n_items=max(n_items, 1),
+                leader=None if reference is None else own,
+            )
     return found
 
 
-def _pair_deviations(advisers: Sample) -> tuple[float, float]:
-    """Return how much statistics of pairs of items vary, infinite where there are too few."""
-    several = advisers.at_least(2)
-    inside = epistemic_pairs(several).deviation()[0] if several.n_items >= MIN_ADVISERS else np.inf
-    return float(predictive_pairs(advisers).deviation()[0]), float(inside)
-
-
-def _both_sides(
-    size: int, n_classes: int, reference: Array | None, n_draws: float
-) -> dict[tuple[Side, int], BernsteinEstimator]:
-    if reference is not None:
-        plain = _default_reference(size, n_classes)
-        reference = (1 - UNADVISED_SHARE) * reference + UNADVISED_SHARE * plain
-    return {
-        (side, size): bernstein_estimator(
-            "shannon", size, n_classes, side=side, reference=reference, n_items=max(n_draws, 1)
-        )
-        for side in ONE_SIDED
-    }
-
-
-def _default_reference(size: int, n_classes: int) -> Array:
-    """Return the marginal of a Dirichlet mixture of total concentration 1."""
-    share = 1 / n_classes
-    chances = stats.betabinom.pmf(np.arange(size + 1), size, share, 1 - share)
-    return np.asarray(chances * (n_classes if n_classes > 2 else 1))
-
-
-def _reference(advisers: Sample, size: int) -> Array | None:
+def _reference(advisers: Sample, size: int, leader: int | None) -> Array | None:
     """Return where estimators of a size should be tight, if enough advisers have so many labels."""
     able = advisers.at_least(size).every(MAX_ADVISERS)
     if able.n_items < MIN_ADVISERS:
         return None
-    return _nearest_marginal(snapshot_marginal(able.counts, size, weights=able.repeats))
-
-
-def largest_size(total: Any, sizes: tuple[int, ...]) -> int:
-    """Return the largest snapshot that an item with so many labels can fill."""
-    return max(size for size in sizes if size <= total)
+    seen = snapshot_marginal(able.counts, size, weights=able.repeats, leader=leader)
+    plain = dirichlet_marginal(size, advisers.n_classes, led=leader is not None)
+    nearest = np.apply_along_axis(_nearest_marginal, -1, seen)
+    return np.asarray((1 - UNADVISED_SHARE) * nearest + UNADVISED_SHARE * plain)
 
 
 def _nearest_marginal(reference: Array) -> Array:

@@ -6,8 +6,9 @@ import numpy as np
 
 from hocal._base.typing import Array, Index, IntArray
 from hocal.cells.statistics import CellStatistics, Histogram
-from hocal.guarantees.cell_advice import Advice, advise, estimator_sizes
+from hocal.guarantees.cell_advice import advise, estimator_sizes
 from hocal.guarantees.cell_uncertainty import all_intervals
+from hocal.guarantees.item_statistics import Advice
 from hocal.guarantees.samples import TARGETS, Sample, Target, rows_by_cell
 
 __all__ = ["advise_folds", "all_limits", "assign_folds"]

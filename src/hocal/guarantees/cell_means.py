@@ -10,16 +10,18 @@ import numpy as np
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.guarantees.betting import Draws
-from hocal.guarantees.cell_advice import Advice
-from hocal.guarantees.entropy_bets import Offset, can_bet, lower_entropies
+from hocal.guarantees.dealt_cells import Offset, can_be_dealt
+from hocal.guarantees.entropy_bets import lower_entropies
 from hocal.guarantees.fixed_number import upper_limits
 from hocal.guarantees.item_statistics import (
+    Advice,
     Statistic,
     guess_losses,
     item_draws,
-    upper_offset,
+    rest_offset,
 )
 from hocal.guarantees.joint_limits import JointShares, class_shares
+from hocal.guarantees.learnt_guesses import upper_entropies
 from hocal.guarantees.mean_region import (
     LOSS_MULTIPLIERS,
     MeanRegions,
@@ -33,8 +35,6 @@ __all__ = ["KINDS", "CellMeans", "Ends", "Limit"]
 
 FEWEST_GUESSED = 20  # items; a region of fewer is nearly everything, and costs as much
 KINDS: dict[str, Separable] = {"shannon": Shannon(), "brier": Brier()}
-# By statistic, which of an advice's deviations is a guess of its own.
-PAIRED = {Statistic.PREDICTIVE_PAIRS: 0, Statistic.EPISTEMIC_PAIRS: 1}
 
 
 class Ends(NamedTuple):
@@ -79,9 +79,9 @@ class CellMeans:
         self.several = self.having(Statistic.DISAGREEMENT)
         self.pairs: Mask = np.array([_of_pairs(each) for each in self.draws])
         #: cells in which bets on the entropy of the mean are worth while
-        self.betting: Mask = self.guessed & np.array([can_bet(each) for each in samples])
+        self.betting: Mask = self.guessed & np.array([can_be_dealt(each) for each in samples])
         inside = [each.at_least(2) for each in samples]
-        self.betting_inside: Mask = self.guessed & np.array([can_bet(each) for each in inside])
+        self.betting_inside: Mask = self.guessed & np.array([can_be_dealt(each) for each in inside])
         self._known: dict[Limit, Array] = {}
         self._regions: dict[float, MeanRegions] = {}
         self._rests: dict[tuple[str, float], Array] = {}
@@ -115,7 +115,7 @@ class CellMeans:
                 draws = each.get(limit.statistic)
                 if draws is not None:
                     facing.append(draws if limit.side > 0 else draws.negative())
-                    deviations.append(_deviation(limit.statistic, advice))
+                    deviations.append(advice.deviations.get(limit.statistic, np.inf))
         rows = [self.having(limit.statistic) for limit in wanted]
         deltas = np.repeat([limit.delta for limit in wanted], [each.sum() for each in rows])
         found = upper_limits(facing, deltas, np.array(deviations))
@@ -145,27 +145,41 @@ class CellMeans:
     def _guesses(self) -> Array:
         return np.stack([np.asarray(self.advice[row].guess) for row in self._guessed_rows.tolist()])
 
-    def entropies(self, delta: float) -> Array:
-        """Return what H(m) falls below with chance delta at most; infinite without bets."""
+    def entropies(self, delta: float, side: int) -> Array:
+        """Return limits of H(m) by bets on it, each failing with chance delta.
+
+        From below for side -1, from above for 1; infinite without bets.
+        """
         rows = np.flatnonzero(self.betting).tolist()
         samples = [self.samples[row] for row in rows]
-        return self._bet(rows, samples, [Offset.none(sample) for sample in samples], delta)
+        # From below, the loss is that of a mean which is learnt, and varies more than a guess's.
+        known = [self.advice[row].deviations.get(Statistic.LOSS, np.inf) for row in rows]
+        deviations = known if side > 0 else [np.inf] * len(rows)
+        offsets = [Offset.none(*pair) for pair in zip(samples, deviations, strict=True)]
+        return self._bet(rows, samples, offsets, delta, side)
 
-    def rest_entropies(self, delta: float) -> Array:
-        """Return the same for H(m) less the mean of the upper aleatoric statistic."""
+    def rest_entropies(self, delta: float, side: int) -> Array:
+        """Return the same for H(m) less the mean of the aleatoric statistic of the other side."""
+        rest = Statistic.LOWER_REST if side < 0 else Statistic.UPPER_REST
         rows = np.flatnonzero(self.betting_inside).tolist()
         samples = [self.samples[row].at_least(2) for row in rows]
         known = zip(samples, rows, strict=True)
-        offsets = [upper_offset(sample, self.advice[row]) for sample, row in known]
-        return self._bet(rows, samples, offsets, delta)
+        offsets = [rest_offset(sample, self.advice[row], rest) for sample, row in known]
+        return self._bet(rows, samples, offsets, delta, side)
 
     def _bet(
-        self, rows: list[int], samples: list[Sample], offsets: list[Offset], delta: float
+        self,
+        rows: list[int],
+        samples: list[Sample],
+        offsets: list[Offset],
+        delta: float,
+        side: int,
     ) -> Array:
-        result = np.full(len(self), -np.inf)
+        result = np.full(len(self), side * np.inf)
         if rows:
             guesses = np.stack([np.asarray(self.advice[row].guess) for row in rows])
-            result[rows] = lower_entropies(samples, guesses, offsets, delta)
+            limits = lower_entropies if side < 0 else upper_entropies
+            result[rows] = limits(samples, guesses, offsets, delta)
         return result
 
     def _region(self, delta: float) -> MeanRegions:
@@ -192,9 +206,3 @@ class CellMeans:
 def _of_pairs(draws: dict[Statistic, Draws]) -> bool:
     """Tell whether all items that have several labels have two."""
     return Statistic.DISAGREEMENT in draws and draws[Statistic.DISAGREEMENT].binary
-
-
-def _deviation(statistic: Statistic, advice: Advice) -> float:
-    """Return a guess for fixed stakes; bets with a deadline learn how much draws vary."""
-    known = advice.pair_deviations
-    return np.inf if statistic not in PAIRED or known is None else known[PAIRED[statistic]]

@@ -15,10 +15,10 @@ import numpy as np
 
 from hocal._base.typing import Array, Mask
 from hocal.guarantees.bounds import projection_slack
-from hocal.guarantees.cell_advice import SIZES, Advice, advise, estimator_sizes
+from hocal.guarantees.cell_advice import SIZES, advise, estimator_sizes
 from hocal.guarantees.cell_means import KINDS, CellMeans, Ends, Limit
 from hocal.guarantees.entropy_ranges import shannon_range
-from hocal.guarantees.item_statistics import Statistic, statistic_values
+from hocal.guarantees.item_statistics import Advice, Statistic, statistic_values
 from hocal.guarantees.mean_region import LOSS_MULTIPLIERS
 from hocal.guarantees.samples import ENTROPIES, QUANTITIES, TARGETS, Limits, Sample, Target
 
@@ -47,9 +47,11 @@ PLAIN = 0.05
 ADVISED = 1 - PLAIN
 TWICE_ADVISED = 1 - 2 * PLAIN
 LOSSES = {"shannon": Statistic.LOSS, "brier": Statistic.BRIER_LOSS}
+# Of the chance that the lower end of epistemic uncertainty fails, for bets on Shannon entropies;
+# the rest is for the Brier part, which is better in small cells.
+BETS = 0.9
 # Limits of a cell with a guess; here `delta` is the share of an end's chance of failure.
 EXPECTED = (
-    Limit(Statistic.LOSS, ADVISED, 1),
     Limit(Statistic.BRIER_LOSS, ADVISED, 1),
     Limit(Statistic.BRIER_LOSS, TWICE_ADVISED, -1),
     Limit(Statistic.LOWER_ALEATORIC, ADVISED, -1),
@@ -59,18 +61,20 @@ EXPECTED = (
     Limit(Statistic.DISAGREEMENT, PLAIN, -1),
     Limit(Statistic.DISAGREEMENT, 1.0, -1),
     Limit(Statistic.DISAGREEMENT, 1.0, 1),
-    Limit(Statistic.UPPER_REST, TWICE_ADVISED, 1),
     Limit(Statistic.EPISTEMIC_PAIRS, 1.0, -1),
     Limit(Statistic.EPISTEMIC_PAIRS, 1.0, 1),
-    Limit(Statistic.EPISTEMIC_PAIRS, ADVISED / 2, -1),
+    Limit(Statistic.EPISTEMIC_PAIRS, ADVISED * (1 - BETS), -1),
 )
 # What cells need besides whose items are too few or too many for bets on the entropy of the mean.
 WITHOUT_BETS = (
+    Limit(Statistic.LOSS, ADVISED, 1),
     Limit(Statistic.LOSS, TWICE_ADVISED, -1),
-    Limit(Statistic.LOWER_REST, ADVISED / 2, -1),
+    Limit(Statistic.UPPER_REST, TWICE_ADVISED, 1),
+    Limit(Statistic.LOWER_REST, ADVISED * BETS, -1),
 )
 # What cells without a guess need besides: parts of the chance for differences of two intervals.
 WITHOUT_GUESS = (
+    Limit(Statistic.EPISTEMIC_PAIRS, ADVISED / 2, -1),
     Limit(Statistic.PREDICTIVE_PAIRS, 1.0, -1),
     Limit(Statistic.PREDICTIVE_PAIRS, 1.0, 1),
     Limit(Statistic.DISAGREEMENT, PLAIN, 1),
@@ -145,7 +149,7 @@ def all_intervals(
 
 def _highest(cells: CellMeans, entropy: str, delta: float) -> Array:
     """Return what predictive uncertainty exceeds with chance delta: at most the loss of a guess."""
-    highest = cells.high(LOSSES[entropy], ADVISED * delta)
+    highest = _most_predictive(cells, entropy, ADVISED * delta)
     highest = np.minimum(highest, cells.box(entropy, PLAIN * delta).upper)
     if cells.guessed.all():
         return highest
@@ -155,17 +159,27 @@ def _highest(cells: CellMeans, entropy: str, delta: float) -> Array:
 def _predictive(cells: CellMeans, entropy: str, half: float) -> Ends:
     """Return limits of G(m): at most the loss of any guess, and not much less in a region."""
     lower = _least_predictive(cells, entropy, half)
-    upper = cells.high(LOSSES[entropy], ADVISED * half)
+    upper = _most_predictive(cells, entropy, ADVISED * half)
     ends = Ends(lower, upper).intersect(cells.box(entropy, PLAIN * half))
     if cells.guessed.all():
         return ends
     return ends.where(cells.guessed, _unguessed(cells, entropy, half))
 
 
+def _most_predictive(cells: CellMeans, entropy: str, delta: float) -> Array:
+    """Return upper limits of G(m): of the loss of a guess, which learns where bets are possible."""
+    if entropy == "shannon" and cells.betting.any():
+        bets = cells.entropies(delta, 1)
+        if cells.betting[cells.guessed].all():
+            return bets
+        return np.where(cells.betting, bets, cells.high(Statistic.LOSS, delta))
+    return cells.high(LOSSES[entropy], delta)
+
+
 def _least_predictive(cells: CellMeans, entropy: str, half: float) -> Array:
     """Return lower limits of G(m): by bets on it, or from the loss of a guess and a region."""
     if entropy == "shannon":
-        bets = cells.entropies(ADVISED * half)
+        bets = cells.entropies(ADVISED * half, -1)
         if cells.betting[cells.guessed].all():
             return bets
     least = cells.low(LOSSES[entropy], TWICE_ADVISED * half)
@@ -241,18 +255,23 @@ def _shannon_epistemic(cells: CellMeans, half: float) -> Ends:
     KL(p || m) >= ||p - m||^2, so that the Brier part is a lower bound too, and the better one for
     few items: the lower end is the better of two.
     """
-    lower = cells.rest_entropies(ADVISED / 2 * half)
+    lower = cells.rest_entropies(ADVISED * BETS * half, -1)
+    upper = cells.rest_entropies(TWICE_ADVISED * half, 1)
     if not cells.betting_inside[cells.guessed].all():
         rests = cells.rests("shannon", PLAIN * half)[:, 0]  # with the factor of the loss in it
-        least = cells.low(Statistic.LOWER_REST, ADVISED / 2 * half) + rests
+        least = cells.low(Statistic.LOWER_REST, ADVISED * BETS * half) + rests
         lower = np.where(cells.betting_inside, lower, least)
-    upper = cells.high(Statistic.UPPER_REST, TWICE_ADVISED * half)
+        most = cells.high(Statistic.UPPER_REST, TWICE_ADVISED * half)
+        upper = np.where(cells.betting_inside, upper, most)
     upper = np.minimum(upper, _plain_epistemic(cells, "shannon", half))
+    pairs = Statistic.EPISTEMIC_PAIRS
+    lower = np.maximum(lower, cells.low(pairs, ADVISED * (1 - BETS) * half))
     if not cells.guessed.all():
-        lower = np.where(cells.guessed, lower, _difference(cells, "shannon", half / 2).lower)
+        least = _difference(cells, "shannon", half / 2).lower
+        least = np.maximum(least, cells.low(pairs, ADVISED / 2 * half))
+        lower = np.where(cells.guessed, lower, least)
         upper = np.where(cells.guessed, upper, _difference(cells, "shannon", half).upper)
-    pairs = cells.low(Statistic.EPISTEMIC_PAIRS, ADVISED / 2 * half)
-    return Ends(np.maximum(lower, pairs), upper)
+    return Ends(lower, upper)
 
 
 def _plain_epistemic(cells: CellMeans, entropy: str, half: float) -> Array:

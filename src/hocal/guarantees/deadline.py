@@ -29,9 +29,9 @@ _MOST_BLOCKS = 64  # stakes change so often; twice as often narrows an interval 
 _FEWEST_BLOCKS = 16
 _SAFE = 0.99  # of the largest stake that no single draw can ruin
 # Draws that a prior belief about the variance counts for: that of a coin, which is the largest
-# possible one, and that of a guess from other data.
-_COIN_DRAWS = 8.0
-_GUESS_DRAWS = 40.0
+# possible one, or that of a guess from other data, and a little doubt about it, a coin again.
+_BELIEF_DRAWS = 8.0
+_DOUBT_DRAWS = 1.0
 _TILT = 0.25  # of the way from the draws' own variance to that of a law with the candidate's mean
 _LEAST_VARIANCE = 0.25  # of the variance so far, that tilting may leave
 _COUNTED = 5  # rare draws that are counted one by one
@@ -166,9 +166,10 @@ class Moments(NamedTuple):
     ) -> Moments:
         """Return the belief: a guess of the variance, or that of a coin, and a coin's skewness."""
         guessed = np.isfinite(variance)
-        number = np.where(guessed, _GUESS_DRAWS, _COIN_DRAWS)
-        squares = number * np.where(guessed, np.minimum(variance, coin), coin)
-        squares = np.broadcast_to(squares, shape)
+        doubt = np.where(guessed, _DOUBT_DRAWS, 0.0)
+        believed = np.minimum(variance, coin)  # infinite without a guess
+        squares = np.broadcast_to(_BELIEF_DRAWS * believed + doubt * coin, shape)
+        number = _BELIEF_DRAWS + doubt
         return cls(number, np.zeros(shape), squares, squares * skew)
 
     def add(self, distance: Array, often: Array) -> Moments:

@@ -18,18 +18,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
-from hocal._base.typing import Array, Index, Mask
-from hocal.guarantees.deadline import Moments, n_blocks, shuffled, stakes
-from hocal.guarantees.orders import batches
+from hocal._base.typing import Array, Mask
+from hocal.guarantees.deadline import Moments, stakes
+from hocal.guarantees.dealt_cells import DealtCells, Offset, dealt_cells
 from hocal.guarantees.samples import Sample
 
-__all__ = ["Offset", "can_bet", "lower_entropies"]
+__all__ = ["lower_entropies"]
 
-_FEWEST = 20  # items; with fewer there is no time to learn how much losses vary
-_MOST_NUMBERS = 1 << 22  # in the shares of a cell's items: beyond, a calculation would take seconds
-_AT_ONCE = 1 << 21  # numbers in the arrays of one calculation, 16 MB
 _GUESS_ITEMS = 10.0  # that the guess counts for at first, among what m is taken to be, ...
 _LEAST_GUESS = 0.5  # ... and at the end: the least capital is that of the bets' own mean
 _SPARE = 0.3  # of the logarithm of the capital, above what is needed: the last bets move its least
@@ -45,40 +41,6 @@ _QUANTILE = 2.0  # normal quantile of a two-sided 95% interval
 _CORRECTION = 2.0  # range / n, for rare events
 
 
-class Offset(NamedTuple):
-    """A statistic Z of each item."""
-
-    values: Array  #: (n_rows,) of each row of a sample
-    low: float  #: smallest possible value
-    high: float
-
-    @classmethod
-    def none(cls, sample: Sample) -> Offset:
-        """Return 0 for all items."""
-        return cls(np.zeros(len(sample.repeats)), 0.0, 0.0)
-
-
-class _Table(NamedTuple):
-    """Cells with similarly many items, in several orders each."""
-
-    shares: Array  #: (n_cells, n_rows, n_classes), of classes that a cell has seen
-    offsets: Array  #: (n_cells, n_rows)
-    guess: Array  #: (n_cells, n_classes), 1 for padding
-    rows: Index  #: (n_blocks, n_cells, n_orders, n_places), which row was drawn in a block
-    often: Array  #: the same shape, how often
-    left: Array  #: (n_blocks, n_cells) items that are left before a block
-    low: Array  #: (n_cells,) smallest and largest Z
-    high: Array
-    largest: Array  #: (n_cells,) loss of a label under the guess
-
-
-def can_bet(sample: Sample) -> bool:
-    """Tell whether a sample has enough items, and few enough to look at them in an order."""
-    whole = bool((sample.repeats == np.floor(sample.repeats)).all())
-    small = sample.counts.size <= _MOST_NUMBERS and sample.n_items <= _MOST_NUMBERS
-    return whole and small and sample.n_items >= _FEWEST
-
-
 def lower_entropies(
     samples: Sequence[Sample], guesses: Array, offsets: Sequence[Offset], delta: float
 ) -> Array:
@@ -87,7 +49,7 @@ def lower_entropies(
     Parameters
     ----------
     samples : sequence of Sample
-        Independent items of each cell, for which `can_bet` holds.
+        Independent items of each cell, for which `can_be_dealt` holds.
     guesses : ndarray of shape (n_cells, n_classes)
         Positive label distributions, from other data. Any are valid, good ones raise the limits.
     offsets : sequence of Offset
@@ -104,7 +66,8 @@ def lower_entropies(
     Examples
     --------
     >>> import numpy as np
-    >>> from hocal.guarantees.entropy_bets import Offset, lower_entropies
+    >>> from hocal.guarantees.dealt_cells import Offset
+    >>> from hocal.guarantees.entropy_bets import lower_entropies
     >>> from hocal.guarantees.samples import Sample
     >>> sample = Sample(np.array([[1, 0], [0, 1]]), np.array([450.0, 50.0]))
     >>> guess = np.array([[0.85, 0.15]])
@@ -112,83 +75,20 @@ def lower_entropies(
     [0.26]
     """
     result = np.zeros(len(samples))
-    orders = [sample.order for sample in samples]
-    sizes = [sample.n_items for sample in samples]
-    for places in batches(orders, sizes, [_n_numbers(each) for each in samples], _AT_ONCE):
-        pairs = [_sorted(samples[place], offsets[place]) for place in places]
-        parts = [sample for sample, _ in pairs]
-        chosen = [offset for _, offset in pairs]
-        table = _table(parts, guesses[places], chosen)
-        centre = np.array([_plug_in(*each) for each in pairs])
-        error = _expected_errors(parts, guesses[places], chosen)
-        result[places] = _ends(table, centre, error, delta)
+    for places, cells in dealt_cells(samples, guesses, offsets):
+        result[places] = _ends(cells, delta)
     return result
 
 
-def _sorted(sample: Sample, offset: Offset) -> tuple[Sample, Offset]:
-    """Sort the rows of a sample, whose order says nothing, by their counts."""
-    order = np.lexsort(sample.counts.T)
-    rows = Sample(sample.counts[order], sample.repeats[order])
-    return rows, offset._replace(values=offset.values[order])
-
-
-def _n_numbers(sample: Sample) -> int:
-    """Return about how many numbers the bets on a cell are computed with."""
-    n_seen = int((sample.counts > 0).any(axis=0).sum())
-    draws = min(sample.n_items, n_blocks(sample.n_items) * len(sample.counts))
-    return draws * max(n_seen, len(_MULTIPLES) + len(_FAR))
-
-
-def _plug_in(sample: Sample, offset: Offset) -> float:
-    """Return the entropy of a sample's mean, less the mean of Z."""
-    mean = sample.mean
-    zs = float(sample.repeats @ offset.values / sample.repeats.sum())
-    return float(-special.xlogy(mean, mean).sum()) - zs
-
-
-def _expected_errors(samples: Sequence[Sample], guesses: Array, offsets: Sequence[Offset]) -> Array:
-    """Return how far limits will lie below, roughly."""
-    errors = []
-    for sample, guess, offset in zip(samples, guesses, offsets, strict=True):
-        n_items = sample.repeats.sum()
-        losses = sample.shares @ -np.log(guess) - offset.values
-        mean = sample.repeats @ losses / n_items
-        deviation = np.sqrt(sample.repeats @ (losses - mean) ** 2 / n_items)
-        span = offset.high - offset.low + 1
-        errors.append(_QUANTILE * deviation / np.sqrt(n_items) + _CORRECTION * span / n_items)
-    return np.array(errors)
-
-
-def _table(samples: Sequence[Sample], guesses: Array, offsets: Sequence[Offset]) -> _Table:
-    """Put cells side by side, padded with rows and classes that never occurred."""
-    seen = [np.flatnonzero((sample.counts > 0).any(axis=0)) for sample in samples]
-    n_rows = max(len(sample.repeats) for sample in samples)
-    n_seen = max(len(each) for each in seen)
-    shares = np.zeros((len(samples), n_rows, n_seen))
-    zs = np.zeros((len(samples), n_rows))
-    guess = np.ones((len(samples), n_seen))
-    for cell, (sample, classes, offset) in enumerate(zip(samples, seen, offsets, strict=True)):
-        shares[cell, : len(sample.repeats), : len(classes)] = sample.shares[:, classes]
-        zs[cell, : len(sample.repeats)] = offset.values
-        guess[cell, : len(classes)] = guesses[cell, classes]
-    histograms = [
-        (np.arange(len(sample.repeats), dtype=np.float64), sample.repeats.astype(np.int64))
-        for sample in samples
-    ]
-    zeros = np.zeros(len(samples))
-    dealt = shuffled(histograms, zeros, zeros, zeros, [sample.order for sample in samples])
-    low = np.array([offset.low for offset in offsets])
-    high = np.array([offset.high for offset in offsets])
-    rows = dealt.values.astype(np.intp)
-    largest = -np.log(guesses.min(axis=1))
-    return _Table(shares, zs, guess, rows, dealt.repeats, dealt.left, low, high, largest)
-
-
-def _ends(table: _Table, centre: Array, error: Array, delta: float) -> Array:
+def _ends(table: DealtCells, delta: float) -> Array:
     """Return the largest of the rising candidates below which all that are looked at are refuted.
 
     0 is a limit without looking.
     """
+    centre = table.centre
+    n_items = table.left[0]
+    error = _QUANTILE * table.deviation / np.sqrt(n_items)
+    error = error + _CORRECTION * (table.high - table.low + 1) / n_items
     near = centre[:, None] - error[:, None] * _MULTIPLES
     near = np.maximum(near, centre[:, None] * (1 - _MULTIPLES / _MULTIPLES[0]))
     far = near[:, :1] * _FAR
@@ -199,7 +99,7 @@ def _ends(table: _Table, centre: Array, error: Array, delta: float) -> Array:
     return np.where(centre > 0, low, 0.0)
 
 
-def _bracket(table: _Table, grid: Array, delta: float) -> tuple[Array, Array]:
+def _bracket(table: DealtCells, grid: Array, delta: float) -> tuple[Array, Array]:
     """Return the last candidate up to which all are refuted, and the next one.
 
     The first is taken to be refuted, as all others that are 0, and the last one not to be.
@@ -211,7 +111,7 @@ def _bracket(table: _Table, grid: Array, delta: float) -> tuple[Array, Array]:
     return grid[rows, place], grid[rows, place + 1]
 
 
-def _refuted(table: _Table, candidates: Array, delta: float) -> Mask:
+def _refuted(table: DealtCells, candidates: Array, delta: float) -> Mask:
     """Tell which candidates, (n_cells, n_candidates), are too small whatever m is, in all orders.
 
     The axes of arrays are cells, orders, candidates and classes or places.
@@ -242,10 +142,11 @@ class _Bets(NamedTuple):
     seen: Moments  #: of loss - Z - h
 
     @classmethod
-    def before(cls, table: _Table, h: Array, below: Array, above: Array) -> _Bets:
+    def before(cls, table: DealtCells, h: Array, below: Array, above: Array) -> _Bets:
         """Return a capital of 1."""
         shape = (len(h), table.rows.shape[2], h.shape[2])
-        seen = Moments.before(np.full((1, 1, 1), np.inf), below * above, below - above, shape)
+        variance = table.variance[:, None, None]
+        seen = Moments.before(variance, below * above, below - above, shape)
         weights = np.zeros((*shape, table.shares.shape[2]))
         return cls(h, np.zeros(shape), weights, np.full(shape, _HOPELESS), seen)
 
@@ -253,7 +154,7 @@ class _Bets(NamedTuple):
         """Return the logarithm of the capital, from -log m."""
         return np.asarray(self.constant + (self.weights * logs).sum(axis=-1))
 
-    def add(self, table: _Table, block: int, logs: Array, stake: Array) -> _Bets:
+    def add(self, table: DealtCells, block: int, logs: Array, stake: Array) -> _Bets:
         """Bet on the items of a block."""
         cell = np.arange(len(self.h))[:, None, None]
         rows = table.rows[block]
@@ -269,14 +170,14 @@ class _Bets(NamedTuple):
         return _Bets(self.h, constant, weights, largest, self.seen.add(distance, often))
 
 
-def _likely_means(table: _Table, weights: Array, left: Array) -> Array:
+def _likely_means(table: DealtCells, weights: Array, left: Array) -> Array:
     """Return what m is taken to be when stakes are chosen: the bets' own mean, and the guess."""
     guessed = np.maximum(_GUESS_ITEMS * left / table.left[0], _LEAST_GUESS)[:, None, None, None]
     total = guessed + weights.sum(axis=-1, keepdims=True)
     return np.asarray((guessed * table.guess[:, None, None] + weights) / total)
 
 
-def _least_capital(table: _Table, h: Array, chosen: Array) -> Array:
+def _least_capital(table: DealtCells, h: Array, chosen: Array) -> Array:
     """Return what the logarithm of the capital is at least, whatever m is, for stakes in blocks."""
     _, n_cells, n_orders, n_places = table.rows.shape
     rows = np.moveaxis(table.rows, 0, 2).reshape(n_cells, n_orders, -1)

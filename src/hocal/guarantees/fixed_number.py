@@ -144,9 +144,13 @@ def _binomial_limit(draws: Draws, delta: float) -> float:
 
 
 def _fixed_limits(many: Sequence[Draws], delta: float, deviation: Array) -> Array:
-    """Return limits by stakes that never change."""
-    known = [np.array([guess]) if np.isfinite(guess) else None for guess in deviation]
-    return JointDraws(many, known).upper(delta)
+    """Return limits by stakes that never change; those of few draws do better without a guess."""
+    enough = np.array([each.repeats.sum() >= _FEWEST_ORDERED for each in many])
+    known = np.isfinite(deviation) & enough
+    guesses = [
+        np.array([guess]) if use else None for guess, use in zip(deviation, known, strict=True)
+    ]
+    return JointDraws(many, guesses).upper(delta)
 
 
 def _most_values(draws: Draws) -> int:

@@ -8,8 +8,8 @@ the aleatoric part shows epistemic uncertainty.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -17,19 +17,21 @@ from scipy import stats
 from hocal._base.typing import Array
 from hocal.guarantees.bernstein import BernsteinEstimator, Side
 from hocal.guarantees.betting import Draws
-from hocal.guarantees.cell_advice import Advice, largest_size
-from hocal.guarantees.entropy_bets import Offset
+from hocal.guarantees.dealt_cells import Offset
 from hocal.guarantees.item_pairs import MAX_PAIRED, epistemic_pairs, predictive_pairs
 from hocal.guarantees.mean_region import LOSS_MULTIPLIERS
 from hocal.guarantees.samples import Sample
 
 __all__ = [
+    "PLAIN_SIDES",
+    "Advice",
     "Statistic",
     "guess_losses",
     "item_draws",
+    "largest_size",
     "most_disagreement",
+    "rest_offset",
     "statistic_values",
-    "upper_offset",
 ]
 
 
@@ -48,6 +50,24 @@ class Statistic(Enum):
     BRIER_REST = "Brier score of a guess less the disagreement"
     PREDICTIVE_PAIRS = "disagreement between labels of two items"
     EPISTEMIC_PAIRS = "disagreement between items less that inside them"
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """Which statistics to use, as other cells suggest: never the sample they are used on."""
+
+    #: Of an item's labels, by side and snapshot size.
+    estimators: dict[tuple[Side, int], BernsteinEstimator]
+    guess: Array | None = None  #: (n_classes,) of the mean label distribution
+    #: As `estimators`, but of no cell's advice.
+    plain: dict[tuple[Side, int], BernsteinEstimator] = field(default_factory=dict)
+    #: Standard deviations of statistics, for stakes.
+    deviations: dict[Statistic, float] = field(default_factory=dict)
+
+
+def largest_size(total: int, sizes: tuple[int, ...]) -> int:
+    """Return the largest snapshot that an item with so many labels can fill."""
+    return max(size for size in sizes if size <= total)
 
 
 def item_draws(sample: Sample, advice: Advice) -> dict[Statistic, Draws]:
@@ -145,30 +165,11 @@ def _rest_draws(sample: Sample, advice: Advice, losses: Array, part: Statistic) 
         ends = [(float(losses.min()) - most, float(losses.max()))]
     else:
         values, used = statistic_values(sample, advice, SIDES[part])
-        ends = [_joint_ends(losses.tobytes(), estimator) for estimator in used]
+        ends = [estimator.rest_ends(losses) for estimator in used]
     low = min(least for least, _ in ends)
     high = max(most for _, most in ends)
     rest = sample.shares @ losses - values
     return Draws.of(rest, sample.repeats, low, high, order=sample.order)
-
-
-@lru_cache(maxsize=512)  # all cells of a fold have the same guess
-def _joint_ends(loss_bytes: bytes, estimator: BernsteinEstimator) -> tuple[float, float]:
-    """Return the ends of <losses, s / k> - Z(s) over snapshots s, class by class."""
-    losses = np.frombuffer(loss_bytes)
-    k = estimator.k
-    counts = np.arange(k + 1)
-    if len(losses) == 2:  # Z is a function of the second count
-        both = (losses[0] * (k - counts) + losses[1] * counts) / k - estimator.values
-        return float(both.min()), float(both.max())
-    gains = losses[:, None] * counts / k - estimator.values  # (n_classes, k + 1)
-    table = np.full((2, k + 1), np.inf)  # (minimum of the rest and of minus it, labels given out)
-    table[:, 0] = 0
-    given = counts[:, None] - counts  # labels before, by labels after and labels of this class
-    for gain in gains:
-        before = np.where(given >= 0, table[:, given], np.inf)  # (2, after, of this class)
-        table = (before + np.stack([gain, -gain])[:, None]).min(axis=2)
-    return float(table[0, k]), float(-table[1, k])
 
 
 def statistic_values(
@@ -178,11 +179,13 @@ def statistic_values(
     return _values(sample, advice.estimators, side)
 
 
-def upper_offset(sample: Sample, advice: Advice) -> Offset:
-    """Return each item's upper aleatoric statistic, and the ends that labels can give it."""
-    values, used = statistic_values(sample, advice, "upper")
+def rest_offset(sample: Sample, advice: Advice, rest: Statistic) -> Offset:
+    """Return each item's statistic that is taken away in a rest, as an offset of bets."""
+    side = SIDES[SHANNON_RESTS[rest]]
+    values, used = statistic_values(sample, advice, side)
     low = min(each.minimum for each in used)
-    return Offset(values, low, max(each.maximum for each in used))
+    high = max(each.maximum for each in used)
+    return Offset(values, low, high, advice.deviations.get(rest, np.inf), tuple(used))
 
 
 def _values(
@@ -194,9 +197,8 @@ def _values(
     for total in np.unique(sample.totals):
         rows = sample.totals == total
         estimator = estimators[side, largest_size(total, sizes)]
-        beta = _elevate(estimator.values, int(total))
-        counts = sample.counts[rows]
-        values[rows] = beta[counts[:, 1]] if sample.n_classes == 2 else beta[counts].sum(axis=1)
+        kinds = [_elevate(kind, int(total)) for kind in estimator.kinds]
+        values[rows] = estimator.sums(sample.counts[rows], *kinds)
         used.append(estimator)
     return values, used
 

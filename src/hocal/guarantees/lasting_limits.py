@@ -13,10 +13,10 @@ import numpy as np
 from hocal._base.typing import Array
 from hocal.cells.statistics import Histogram
 from hocal.guarantees.anytime import anytime_lower_limit, anytime_upper_limit
-from hocal.guarantees.cell_advice import Advice, advise, estimator_sizes
+from hocal.guarantees.cell_advice import advise, estimator_sizes
 from hocal.guarantees.entropy_boxes import box_limits_of_rows
 from hocal.guarantees.entropy_ranges import shannon_range
-from hocal.guarantees.item_statistics import most_disagreement, statistic_values
+from hocal.guarantees.item_statistics import Advice, most_disagreement, statistic_values
 from hocal.guarantees.samples import TARGETS, Limits, Sample, Target, rows_by_cell
 from hocal.uncertainty.entropy import Brier, Shannon
 
