@@ -612,18 +612,27 @@ def items() -> str:
             )
             missed = "" if found["reached"][kind] else " (missed)"
             row += [cells, f"**{own}**{missed}", number(found["asked"][kind])]
-        rows.append(row)
+        gained, asked = item_gains(found)
+        rows.append([*row, f"{number(gained)} ({number(asked)})"])
     means = result["mean"]
     row = ["mean"]
     for kind in ("alone", "own"):
         cells, own = (number(means[method][kind]) for method in ("cells", "items"))
         row += [cells, f"**{own}**", number(means["asked"][kind])]
+    gains = np.mean([item_gains(found) for found in result["rows"].values()], axis=0)
+    row.append(f"{number(gains[0])} ({number(gains[1])})")
     heads = [
         f"{method}{own}"
         for own in ("", ", own labels")
         for method in ("cells", "items", "asked at least")
     ]
-    return table(["resolution", *heads], [*rows, row])
+    return table(["resolution", *heads, "gain over cells (asked)"], [*rows, row])
+
+
+def item_gains(row: dict[str, Any]) -> tuple[float, float]:
+    """Return what items gain over cells on the same halves, alone, and what was asked."""
+    cells, items = (row[method]["alone"]["resolution"]["mean"] for method in ("cells", "items"))
+    return items - cells, row["asked"]["alone"] - row["asked"]["cells before"]
 
 
 def items_scores() -> str:

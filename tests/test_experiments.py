@@ -222,6 +222,16 @@ def test_limits_of_an_entropy_fail_as_rarely_as_stored(load: Load) -> None:
 # Single items
 
 
+def test_items_gain_over_cells_on_the_same_halves_what_was_asked(load: Load) -> None:
+    tables = load("tables")
+
+    gains = np.array([tables.item_gains(row) for row in stored("items")["rows"].values()])
+
+    assert len(gains) == 20
+    assert (gains[:, 0] >= gains[:, 1] - 0.02).all()
+    assert gains[:, 0].mean() > gains[:, 1].mean()
+
+
 @DATA
 @pytest.mark.slow
 def test_scores_of_items_are_the_stored_ones(load: Load) -> None:
