@@ -167,6 +167,26 @@ def test_the_order_of_classes_does_not_matter() -> None:
     np.testing.assert_allclose(moved.loss, found.loss, atol=1e-9)
 
 
+def test_what_a_model_finds_likeliest_narrows_what_no_model_can_remove() -> None:
+    """Three labels of ten classes: with a model that knows the class, and with one that errs."""
+    generator = np.random.default_rng(0)
+    tops = generator.integers(10, size=4000)
+    heads = np.full((4000, 10), 0.1)
+    heads[np.arange(4000), tops] = 3
+    truth = np.array([generator.dirichlet(row) for row in heads])
+    counts = generator.multinomial(3, truth)
+    width = {}
+
+    for model, shift in (("good", 0), ("bad", 3)):
+        predictions = np.full((4000, 10), 0.02)
+        predictions[np.arange(4000), (tops + shift) % 10] = 0.82
+        found = hocal.headroom(predictions, counts).irreducible
+        width[model] = found.upper - found.lower
+        assert contains(found, float(get_entropy("shannon").value(truth).mean()))
+
+    assert width["good"] < 0.93 * width["bad"]
+
+
 def test_sparse_counts_give_the_same() -> None:
     model, counts = three_classes()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from hocal._base.typing import Array, Index, Mask
+from hocal._base.typing import Array, Index, IntArray, Mask
 from hocal.calibration.by_cell.deconvolution import deconvolve
 from hocal.cells.statistics import align_counts
 from hocal.decisions.losses import BoundedMean, Judged
@@ -69,8 +69,10 @@ def entropy_bounds(predictions: Array, judged: Judged, loss: str, n_items: int) 
         return EntropyBounds(unbiased, unbiased)
     if loss == "accuracy":
         return EntropyBounds(_minority(judged), _missed_by_others(predictions, judged))
-    advice = _advice(judged, STREAM_ITEMS if judged.anytime else n_items)
-    return EntropyBounds(_one_sided(judged, advice, "lower"), _one_sided(judged, advice, "upper"))
+    tops = predictions.argmax(axis=1)
+    advice = _advice(judged, tops, STREAM_ITEMS if judged.anytime else n_items)
+    below, above = (_one_sided(judged, tops, advice, side) for side in ("lower", "upper"))
+    return EntropyBounds(below, above)
 
 
 def irreducible_limits(
@@ -180,23 +182,37 @@ def _minority(judged: Judged) -> BoundedMean:
     return BoundedMean(values, 0.0, 1 - 1 / judged.counts.shape[1], judged.anytime)
 
 
-def _advice(judged: Judged, n_items: int) -> Advice:
+def _advice(judged: Judged, tops: Index, n_items: int) -> Advice:
     """Choose statistics of the labels from the items that only advise."""
-    asked = judged.counts[judged.advises & judged.several]
+    asking = judged.advises & judged.several
+    asked = _likeliest_first(judged.counts[asking], tops[asking])
     return advise(
         Sample(asked, np.ones(len(asked))) if len(asked) else None,
         estimator_sizes(judged.totals),
         n_classes=judged.counts.shape[1],
         n_items=n_items,
+        leader=0,
     )
 
 
-def _one_sided(judged: Judged, advice: Advice, side: Side) -> BoundedMean:
+def _likeliest_first(counts: IntArray, tops: Index) -> IntArray:
+    """Swap the first class of each item for the one that the model finds likeliest.
+
+    An entropy does not mind, and statistics count the class apart that most labels are of.
+    """
+    rows = np.arange(len(counts))
+    swapped = counts.copy()
+    swapped[rows, tops] = counts[:, 0]
+    swapped[:, 0] = counts[rows, tops]
+    return swapped
+
+
+def _one_sided(judged: Judged, tops: Index, advice: Advice, side: Side) -> BoundedMean:
     used: list[BernsteinEstimator] = []
 
     def values(rows: slice) -> Array:
         several = judged.several[rows]
-        counts = judged.counts[rows][several]
+        counts = _likeliest_first(judged.counts[rows][several], tops[rows][several])
         result = np.full(len(several), np.nan)
         sample = Sample(counts, np.ones(len(counts)))
         result[several], estimators = statistic_values(sample, advice, side)

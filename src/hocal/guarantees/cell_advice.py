@@ -81,6 +81,7 @@ def advise(
     n_classes: int,
     n_items: float,
     same_order: bool = False,
+    leader: int | None = None,
 ) -> Advice:
     """Choose statistics for cells of about n_items items from the items of other cells.
 
@@ -97,6 +98,9 @@ def advise(
     same_order : bool, default=False
         Whether a class means the same in the other cells, so that their mean is a guess of this
         cell's.
+    leader : int, optional
+        Class that statistics count apart, if there are more than two; with the same order, that of
+        most labels.
 
     Returns
     -------
@@ -108,10 +112,11 @@ def advise(
         return Advice(_estimators(None, sizes, n_classes, n_items))
     # So that cells of many sizes have few programs to solve.
     typical = 2.0 ** round(math.log2(max(n_items, 1)))
-    guess = leader = None
+    guess = None
     if same_order:
         guess = (1 - UNIFORM_SHARE) * advisers.mean + UNIFORM_SHARE / n_classes
-        leader = int(np.argmax(guess)) if n_classes > 2 else None
+        leader = int(np.argmax(guess)) if leader is None else leader
+    leader = leader if n_classes > 2 else None  # one count of two says which class has it
     advice = Advice(
         _estimators(advisers, sizes, n_classes, n_items, leader),
         guess,
