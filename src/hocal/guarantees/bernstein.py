@@ -407,7 +407,7 @@ def _finish(
         # rises[j] - rises[i].
         possible = np.add.outer(np.arange(k), np.arange(k)) < k
         ends = _extremes(values, n_classes)
-        pairs = [(one, other) for one in rises for other in rises]
+        pairs = [(rises[0], other) for other in rises]  # there is only one leader
         largest = max(np.abs(np.subtract.outer(*pair))[possible].max() for pair in pairs)
     # One moved label is an l1 distance of 2 / k, and labels can be moved one by one along a
     # shortest path.

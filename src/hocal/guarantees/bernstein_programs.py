@@ -125,7 +125,8 @@ def least_simplex_majorant(
 
     With sign -1, the dearest one that is at most it. The result is proven.
     """
-    n_rows, k = len(weights), weights.shape[1] - 1
+    n_rows, n_counts = weights.shape
+    k = n_counts - 1
     basis, target = _starts(g, k, n_classes, n_rows)
     before = np.full(weights.shape, np.inf)
     for _ in range(_MAX_ROUNDS + 1):

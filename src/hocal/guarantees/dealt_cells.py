@@ -72,10 +72,8 @@ def dealt_cells(
     sizes = [sample.n_items for sample in samples]
     for places in batches(orders, sizes, [_n_numbers(each) for each in samples], _AT_ONCE):
         pairs = [_sorted(samples[place], offsets[place]) for place in places]
-        yield (
-            places,
-            _table([part for part, _ in pairs], [own for _, own in pairs], guesses[places]),
-        )
+        parts = [sample for sample, _ in pairs]
+        yield places, _table(parts, [offset for _, offset in pairs], guesses[places])
 
 
 def _sorted(sample: Sample, offset: Offset) -> tuple[Sample, Offset]:
