@@ -10,6 +10,7 @@ from scipy import sparse, special, stats
 import hocal
 from calibration.test_labels_alone import REAL
 from hocal.calibration import item_posteriors, label_posterior
+from hocal.calibration.dirichlet_entropies import log_likelihoods
 from hocal.uncertainty import pair_disagreement
 from hocal.uncertainty.snapshots import draw_snapshots
 
@@ -84,7 +85,7 @@ def test_expected_entropies_are_those_of_draws() -> None:
 
     for name, expected in item_posteriors._EXPECTED.items():
         value = hocal.uncertainty.get_entropy(name).value(draws).mean()
-        assert expected(parameters, own, total)[0, 0] == pytest.approx(value, abs=2e-3)
+        assert expected(parameters)(own, total)[0, 0] == pytest.approx(value, abs=2e-3)
 
 
 def test_an_items_own_labels_do_not_count_twice() -> None:
@@ -96,7 +97,7 @@ def test_an_items_own_labels_do_not_count_twice() -> None:
     for row in range(0, 60, 4):
         others = np.delete(counts, row, axis=0)
         prior = item_posteriors._fit_prior(others, np.ones(59))
-        logs = item_posteriors._log_likelihood(prior.parameters, counts[[row]])
+        logs = log_likelihoods(prior.parameters)(counts[[row]])
         weights = item_posteriors._normalise(np.exp(logs) * prior.weights)
         total = prior.total + counts[row].sum()
         apart.append(((weights / total) @ (prior.parameters + counts[row]))[0])
@@ -186,6 +187,16 @@ def test_many_labels_of_a_class_are_as_good_as_few(monkeypatch: pytest.MonkeyPat
 
     np.testing.assert_allclose(many.aleatoric, few.aleatoric, atol=1e-9)
     np.testing.assert_allclose(many.mean, few.mean, atol=1e-9)
+
+
+def test_what_is_not_kept_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = draw_labels(draw_world("few of ten classes", 100, 0), 4, 1)
+    kept = label_posterior(counts)
+    monkeypatch.setattr("hocal.calibration.dirichlet_entropies.KEPT_NUMBERS", 0)
+    again = label_posterior(counts)
+
+    np.testing.assert_array_equal(again.aleatoric, kept.aleatoric)
+    np.testing.assert_array_equal(again.upper, kept.upper)
 
 
 def test_a_million_labels_of_an_item_are_its_distribution() -> None:

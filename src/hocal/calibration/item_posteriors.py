@@ -25,10 +25,10 @@ from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice, check_counts, check_fraction, label_totals
 from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
 from hocal.calibration.dirichlet_entropies import (
-    add_over_classes,
+    Expected,
     expected_ordinal,
     expected_shannon,
-    rising,
+    log_likelihoods,
 )
 from hocal.calibration.labels_alone import (
     MANY_CLASSES,
@@ -220,7 +220,7 @@ def _fit_prior(snapshots: Counts, frequency: Array) -> _Prior:
     n_items = float(times.sum())
     prior_items = PRIOR_LABELS * n_items / float(times @ totals[labelled])
     rows, sampled = sample_snapshots(np.arange(len(labelled)), times)
-    logs = _log_likelihood(parameters, as_dense(snapshots[labelled][rows]))
+    logs = log_likelihoods(parameters)(as_dense(snapshots[labelled][rows]))
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = fit_pool(likelihood, sampled, prior=prior_items).weights
     return _Prior(parameters, weights, n_items + prior_items, prior_items / len(weights))
@@ -245,14 +245,6 @@ def _make_components(confusion: Confusion) -> Array:
     return np.asarray(parameters)
 
 
-def _log_likelihood(parameters: Array, counts: IntArray) -> Array:
-    """Return the logarithm of each row's likelihood under each component, up to a constant."""
-    total = parameters.sum(axis=1)
-    n_labels = counts.sum(axis=1)
-    logs = -rising(total[None], n_labels[:, None])
-    return logs + add_over_classes(parameters, counts, lambda x, m: np.log(x + m), rising)
-
-
 def _describe(
     prior: _Prior,
     snapshots: Counts,
@@ -266,24 +258,26 @@ def _describe(
     largest = max(len(prior.weights), n_draws * n_classes)
     step = max(BLOCK_NUMBERS // largest, 1)
     generator = np.random.default_rng(0)
+    log_likelihood = log_likelihoods(prior.parameters)
+    expected = _EXPECTED[entropy](prior.parameters)
     blocks = []
     for start in range(0, n_rows, step):
         own = as_dense(snapshots[start : start + step])
-        weights = _weigh(prior, own)
+        weights = _weigh(prior, log_likelihood(own), own)
         draws = _draw(prior, weights, own, n_draws, generator)
-        blocks.append(_summarise(prior, weights, own, draws, entropy, confidence))
+        ends = _limits(draws, entropy, confidence)
+        blocks.append(_summarise(prior, weights, own, draws, expected, ends))
         if progress is not None:
             progress(min(start + step, n_rows), n_rows)
     return _Facts(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
-def _weigh(prior: _Prior, own: IntArray) -> Array:
+def _weigh(prior: _Prior, logs: Array, own: IntArray) -> Array:
     """Return the weights of the components given labels that were taken out of the prior.
 
     At the maximum, n_items w is the sum of what all items give to the components, and of the
     uniform prior's share. Without an item's own part it is the first step of a new fit.
     """
-    logs = _log_likelihood(prior.parameters, own)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     with_own = _normalise(likelihood * prior.weights)
     labelled = own.sum(axis=1, keepdims=True) > 0
@@ -310,21 +304,25 @@ def _draw(
 
 
 def _summarise(
-    prior: _Prior, weights: Array, own: IntArray, draws: Array, entropy: str, confidence: float
+    prior: _Prior,
+    weights: Array,
+    own: IntArray,
+    draws: Array,
+    expected: Expected,
+    ends: tuple[Array, Array],
 ) -> _Facts:
     """Return what is known about some rows."""
     total = prior.total + own.sum(axis=1, keepdims=True)  # (n_rows, n_components)
     shared = weights / total
     mean = shared @ prior.parameters + shared.sum(axis=1, keepdims=True) * own
-    expected = _EXPECTED[entropy](prior.parameters, own, total)
-    lower, upper = _limits(draws, entropy, confidence)
+    lower, upper = ends
     n_rows, n_draws, n_classes = draws.shape
     leading = draws.argmax(axis=2) + n_classes * np.arange(n_rows)[:, None]
     times = np.bincount(leading.reshape(-1), minlength=n_rows * n_classes)
     leads = times.reshape(n_rows, n_classes) / n_draws
     return _Facts(
         mean=mean,
-        aleatoric=(weights * expected).sum(axis=1),
+        aleatoric=(weights * expected(own, total)).sum(axis=1),
         lower=lower,
         upper=upper,
         majority=leads.argmax(axis=1),
@@ -343,7 +341,7 @@ def _limits(draws: Array, entropy: str, confidence: float) -> tuple[Array, Array
     return lower, np.minimum(upper, measure.maximum(draws.shape[2]))
 
 
-_EXPECTED: dict[str, Callable[[Array, IntArray, Array], Array]] = {
+_EXPECTED: dict[str, Callable[[Array], Expected]] = {
     "shannon": expected_shannon,
     "ordinal": expected_ordinal,
 }
