@@ -66,6 +66,7 @@ ROOMS: dict[str, list[str]] = {
         "means",
         "bernstein_proofs",
         "bernstein_programs",
+        "snapshot_marginals",
         "bernstein",
         "polynomials",
         "distance_bounds",

@@ -14,11 +14,11 @@ from hocal.guarantees.bernstein import (
     BernsteinEstimator,
     Side,
     bernstein_estimator,
-    snapshot_marginal,
 )
 from hocal.guarantees.bernstein_proofs import simplex_excess
 from hocal.guarantees.cell_advice import advise
 from hocal.guarantees.samples import Sample
+from hocal.guarantees.snapshot_marginals import snapshot_marginal
 from hocal.uncertainty.entropy import Shannon
 from hocal.uncertainty.snapshots import enumerate_snapshots, sub_snapshots
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
 from hocal._base.typing import Array
-from hocal.guarantees.bernstein import Side, bernstein_estimator, snapshot_marginal
+from hocal.guarantees.bernstein import Side, bernstein_estimator
 from hocal.guarantees.bernstein_proofs import chebyshev_grid, simplex_excess
 from hocal.guarantees.polynomials import polynomial_estimator
+from hocal.guarantees.snapshot_marginals import snapshot_marginal
 from hocal.uncertainty.entropy import Brier, Custom, Entropy, Shannon, Tsallis, ZeroOne
 from hocal.uncertainty.moments import (
     average_moments,

@@ -8,7 +8,6 @@ for this leader makes a one-sided statistic tighter: it need not treat all class
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,19 +15,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
     check_choice,
     check_dense_counts,
-    check_integer,
     check_n_classes,
     check_number,
-    check_same_length,
     check_snapshot_size,
-    check_weights,
 )
 from hocal.guarantees.bernstein_programs import (
     least_majorant,
@@ -43,13 +38,16 @@ from hocal.guarantees.bernstein_proofs import (
     chebyshev_grid,
     proven_excess,
 )
+from hocal.guarantees.snapshot_marginals import (
+    check_leader,
+    check_reference,
+    dirichlet_marginal,
+)
 from hocal.uncertainty.entropy import Brier, Entropy, Separable, get_entropy
 
 __all__ = [
     "BernsteinEstimator",
     "bernstein_estimator",
-    "dirichlet_marginal",
-    "snapshot_marginal",
 ]
 
 Side = Literal["minimax", "upper", "lower"]
@@ -61,7 +59,6 @@ _N_CONSTRAINTS = 1_000
 _N_CONSTRAINTS_PER_LABEL = 100
 _LEAST_SLOPE = 1e-6  # least penalty of the slope: it chooses among equally good statistics
 LARGEST_EPSILON = 1_000.0  # far above any distance between distributions, which is at most 2
-_REFERENCE_ROUNDING = 1e-5  # relative, of the sum of a reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +148,7 @@ class BernsteinEstimator:
     def mean(self, marginal: ArrayLike) -> float:
         """Return E[Z] from a `snapshot_marginal`."""
         led = self.leader is not None
-        shares = _check_reference(marginal, self.k, self.n_classes, led=led)
+        shares = check_reference(marginal, self.k, self.n_classes, led=led)
         return float((np.stack(self.kinds) * shares).sum())
 
     def rest_ends(self, losses: Array) -> tuple[float, float]:
@@ -180,81 +177,6 @@ def _rest_ends(estimator: BernsteinEstimator, loss_bytes: bytes) -> tuple[float,
     if estimator.leading is not None:
         gains[estimator.leader] += estimator.values - estimator.leading
     return _sum_ends(gains)
-
-
-def snapshot_marginal(
-    counts: Any, k: int, *, weights: ArrayLike | None = None, leader: int | None = None
-) -> Array:
-    """Return how often a class receives i of k labels, i = 0..k, by exact thinning.
-
-    With more than two classes, sum_j P(s_j = i), which sums to n_classes; with two, P(s_1 = i).
-
-    Parameters
-    ----------
-    counts : array-like or sparse array of shape (n_items, n_classes)
-        Label counts, at least k per item.
-    k : int
-        Number of labels of a snapshot.
-    weights : array-like of shape (n_items,), optional
-        Weight, or multiplicity, of each row.
-    leader : int, optional
-        Class to look at separately, of three or more.
-
-    Returns
-    -------
-    ndarray of shape (k + 1,)
-        The reference of `bernstein_estimator`. With a leader (2, k + 1): of the sum over all other
-        classes, and of the leader.
-
-    Examples
-    --------
-    >>> from hocal.guarantees.bernstein import snapshot_marginal
-    >>> snapshot_marginal([[2, 2, 0]], 2).round(4).tolist()
-    [1.3333, 1.3333, 0.3333]
-    >>> snapshot_marginal([[2, 2, 0]], 2, leader=0).round(4).tolist()
-    [[1.1667, 0.6667, 0.1667], [0.1667, 0.6667, 0.1667]]
-    """
-    k = check_snapshot_size(k, listed=True)
-    checked = check_dense_counts(counts, minimum_total=k)
-    mass = np.ones(len(checked)) if weights is None else check_weights(weights)
-    check_same_length(mass, checked, ("weights", "counts"))
-    leader = _check_leader(leader, checked.shape[1])
-    if leader is None:
-        shown = checked[:, 1:] if checked.shape[1] == 2 else checked
-        return _thinned(shown, checked.sum(axis=1), mass, k)
-    parts = (np.delete(checked, leader, axis=1), checked[:, [leader]])
-    return np.stack([_thinned(part, checked.sum(axis=1), mass, k) for part in parts])
-
-
-def _thinned(shown: IntArray, totals: IntArray, mass: Array, k: int) -> Array:
-    """Return the marginal of some classes.
-
-    Only counts above zero are listed, of many classes a few; each row has the rest of zeros.
-    """
-    row, label = np.nonzero(shown)
-    n_zeros = shown.shape[1] - np.bincount(row, minlength=len(shown))
-    total = np.concatenate([totals, totals[row]])
-    hits = np.concatenate([np.zeros_like(totals), shown[row, label]])
-    weight = np.concatenate([mass * n_zeros, mass[row]])
-    radix = totals.max() + 1  # a total and a count in one number
-    distinct, inverse = np.unique(radix * total + hits, return_inverse=True)
-    total, hits = np.divmod(distinct, radix)
-    share = np.bincount(inverse, weight) / mass.sum()
-    chances = stats.hypergeom.pmf(np.arange(k + 1), total[:, None], hits[:, None], k)
-    return np.asarray(share @ chances)
-
-
-def _check_leader(leader: int | None, n_classes: int) -> int | None:
-    if leader is None:
-        return None
-    if n_classes == 2:
-        raise InputError(
-            "leader",
-            "must be None for two classes",
-            value=str(leader),
-            remedy="Leave it out: one count of two says which class has it.",
-        )
-    return check_integer(leader, "leader", minimum=0, maximum=n_classes - 1)
 
 
 def bernstein_estimator(
@@ -321,25 +243,16 @@ def bernstein_estimator(
             remedy="Use 'shannon', 'brier' or 'tsallis', or two classes.",
         )
     check_choice(side, "side", SIDES)
-    leader = _check_leader(leader, n_classes)
+    leader = check_leader(leader, n_classes)
     if side == "minimax" or (isinstance(kind, Brier) and k > 1):
         leader = None  # the best treats all classes alike
     if reference is None:
         reference = dirichlet_marginal(k, n_classes, led=leader is not None)
-    weights = _check_reference(reference, k, n_classes, led=leader is not None)
+    weights = check_reference(reference, k, n_classes, led=leader is not None)
     n_items = check_number(n_items, "n_items", minimum=1, finite=False)
     epsilon = check_number(epsilon, "epsilon", minimum=0, maximum=LARGEST_EPSILON)
     remembered = tuple(map(tuple, weights.tolist())) if side != "minimax" else ()
     return _fit(kind, k, n_classes, side, remembered, n_items, epsilon, leader)
-
-
-def dirichlet_marginal(k: int, n_classes: int, *, led: bool = False) -> Array:
-    """Return the `snapshot_marginal` of a Dirichlet mixture of total concentration 1."""
-    share = 1 / n_classes
-    one: Array = stats.betabinom.pmf(np.arange(k + 1), k, share, 1 - share)
-    if led:
-        return np.stack([(n_classes - 1) * one, one])
-    return one * (n_classes if n_classes > 2 else 1)
 
 
 @lru_cache(maxsize=512)
@@ -453,33 +366,3 @@ def _component(entropy: Entropy, n_classes: int) -> Callable[[Array], Array]:
     if n_classes > 2 and isinstance(entropy, Separable):
         return entropy.component
     return lambda x: entropy.value(np.stack([1 - x, x], axis=-1), check_input=False)
-
-
-def _check_reference(reference: ArrayLike, k: int, n_classes: int, *, led: bool = False) -> Array:
-    """Return count weights scaled to sum to the number of summed classes, in one or two rows."""
-    rows = np.asarray(reference)
-    members = [n_classes - 1, 1] if led else [n_classes if n_classes > 2 else 1]
-    shape = (2, k + 1)
-    if led and rows.shape != shape:
-        raise InputError(
-            "reference",
-            f"must have the shape {shape} where a class leads",
-            value=str(rows.shape),
-            remedy="Use snapshot_marginal with the leader.",
-        )
-    parts = rows if led else [rows]
-    checked = [_check_part(*pair, k) for pair in zip(parts, members, strict=True)]
-    return np.stack(checked)
-
-
-def _check_part(reference: ArrayLike, total: int, k: int) -> Array:
-    weights = check_weights(reference, "reference")
-    complete = math.isclose(weights.sum(), total, rel_tol=_REFERENCE_ROUNDING)
-    if len(weights) != k + 1 or not complete:
-        raise InputError(
-            "reference",
-            f"must hold k + 1 = {k + 1} weights that sum to {total}",
-            value=f"{len(weights)} that sum to {weights.sum():.6g}",
-            remedy="Use snapshot_marginal.",
-        )
-    return np.asarray(weights * (total / weights.sum()))

@@ -17,8 +17,6 @@ from hocal.guarantees.bernstein import (
     BernsteinEstimator,
     Side,
     bernstein_estimator,
-    dirichlet_marginal,
-    snapshot_marginal,
 )
 from hocal.guarantees.item_statistics import (
     PLAIN_SIDES,
@@ -29,6 +27,7 @@ from hocal.guarantees.item_statistics import (
 )
 from hocal.guarantees.learnt_guesses import UNIFORM_SHARE
 from hocal.guarantees.samples import Sample
+from hocal.guarantees.snapshot_marginals import dirichlet_marginal, snapshot_marginal
 
 __all__ = [
     "SIZES",

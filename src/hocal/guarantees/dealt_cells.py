@@ -13,7 +13,7 @@ from scipy import special
 
 from hocal._base.typing import Array, Index
 from hocal.guarantees.bernstein import BernsteinEstimator
-from hocal.guarantees.deadline import n_blocks, shuffled
+from hocal.guarantees.deadline import Sequences, n_blocks, shuffled
 from hocal.guarantees.orders import batches
 from hocal.guarantees.samples import Sample
 
@@ -102,12 +102,7 @@ def _table(samples: Sequence[Sample], offsets: Sequence[Offset], guesses: Array)
         shares[cell, : len(sample.repeats), : len(classes)] = sample.shares[:, classes]
         zs[cell, : len(sample.repeats)] = offset.values
         guess[cell, : len(classes)] = guesses[cell, classes]
-    histograms = [
-        (np.arange(len(sample.repeats), dtype=np.float64), sample.repeats.astype(np.int64))
-        for sample in samples
-    ]
-    zeros = np.zeros(len(samples))
-    dealt = shuffled(histograms, zeros, zeros, zeros, [sample.order for sample in samples])
+    dealt = _deal(samples)
     known = [_moments(*each) for each in zip(samples, guesses, offsets, strict=True)]
     return DealtCells(
         shares,
@@ -123,6 +118,16 @@ def _table(samples: Sequence[Sample], offsets: Sequence[Offset], guesses: Array)
         np.array([deviation for _, deviation in known]),
         np.array([offset.deviation for offset in offsets]) ** 2,
     )
+
+
+def _deal(samples: Sequence[Sample]) -> Sequences:
+    """Return the numbers of rows in the order of the bets."""
+    histograms = [
+        (np.arange(len(sample.repeats), dtype=np.float64), sample.repeats.astype(np.int64))
+        for sample in samples
+    ]
+    zeros = np.zeros(len(samples))
+    return shuffled(histograms, zeros, zeros, zeros, [sample.order for sample in samples])
 
 
 def _moments(sample: Sample, guess: Array, offset: Offset) -> tuple[float, float]:
