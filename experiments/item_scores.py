@@ -26,6 +26,7 @@ class Split(NamedTuple):
     test: Known  # its counts are the held-out labels
     own: Counts  # k labels of each test item
     scored: Counts  # N_SCORED of the held-out labels, or all where there are fewer
+    whole: Known  # the calibration half with all its labels
 
 
 class Prediction(NamedTuple):
@@ -44,7 +45,10 @@ def split(data: Known, k: int, seed: int) -> Split:
     own = draw_at_most(data.counts[test], k, generator)
     rest = data.counts[test] - own
     scored = draw_at_most(rest, N_SCORED, generator)
-    return Split(data[fit]._replace(counts=labels), data[test]._replace(counts=rest), own, scored)
+    whole = data[fit]
+    return Split(
+        whole._replace(counts=labels), data[test]._replace(counts=rest), own, scored, whole
+    )
 
 
 def calibrate(data: Known, method: str) -> hocal.SnapshotCalibrator:
@@ -81,6 +85,17 @@ def _predict_batch(
     logs = calibrator.predict_mixture(members, **known).log_likelihood(scored)
     mean = calibrator.predict_proba(members, **known)
     return Prediction(mean, shannon.predictive, brier.aleatoric, logs)
+
+
+def resolution(
+    calibrator: hocal.SnapshotCalibrator, parts: Split, own: Counts | None = None
+) -> dict[str, float]:
+    """Return the resolution alone, which needs no atoms."""
+    known: dict[str, Any] = {"counts": own}
+    if parts.test.features is not None:
+        known["features"] = parts.test.features
+    brier = calibrator.decompose(parts.test.members, "brier", **known)
+    return {"resolution": hocal.resolution(brier, parts.test.counts).estimate}
 
 
 def read(mixtures: hocal.Mixtures, scored: Counts) -> Prediction:

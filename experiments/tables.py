@@ -601,30 +601,29 @@ def head_convergence() -> str:
 
 
 def items() -> str:
-    """Return the resolution of both methods by row, and what was asked."""
+    """Return the resolution of both methods by row, what was asked and what all labels reach."""
     result = stored("items")
+    methods = ("cells", "items", "all labels")
     rows = []
     for title, found in result["rows"].items():
         row = [title]
         for kind in ("alone", "own"):
-            cells, own = (
-                number(found[method][kind]["resolution"]["mean"]) for method in ("cells", "items")
-            )
+            cells, own, whole = (number(found[m][kind]["resolution"]["mean"]) for m in methods)
             missed = "" if found["reached"][kind] else " (missed)"
-            row += [cells, f"**{own}**{missed}", number(found["asked"][kind])]
+            row += [cells, f"**{own}**{missed}", number(found["asked"][kind]), whole]
         gained, asked = item_gains(found)
         rows.append([*row, f"{number(gained)} ({number(asked)})"])
     means = result["mean"]
     row = ["mean"]
     for kind in ("alone", "own"):
-        cells, own = (number(means[method][kind]) for method in ("cells", "items"))
-        row += [cells, f"**{own}**", number(means["asked"][kind])]
+        cells, own, whole = (number(means[method][kind]) for method in methods)
+        row += [cells, f"**{own}**", number(means["asked"][kind]), whole]
     gains = np.mean([item_gains(found) for found in result["rows"].values()], axis=0)
     row.append(f"{number(gains[0])} ({number(gains[1])})")
     heads = [
         f"{method}{own}"
         for own in ("", ", own labels")
-        for method in ("cells", "items", "asked at least")
+        for method in ("cells", "items", "asked at least", "items, all labels")
     ]
     return table(["resolution", *heads, "gain over cells (asked)"], [*rows, row])
 

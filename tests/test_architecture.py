@@ -171,6 +171,7 @@ ROOMS: dict[str, list[str]] = {
         "temperatures",
         "weights",
         "shapes",
+        "settling",
         "anchors",
         "stacking",
         "model",

@@ -152,7 +152,7 @@ def test_sparse_counts_are_as_good_as_dense_ones() -> None:
     world, counts, fitted = small()
     again = fit(world, sparse.csr_array(counts), folds=fitted.folds)
 
-    np.testing.assert_array_equal(again.model.shifts, fitted.model.shifts)
+    np.testing.assert_array_equal(again.model.anchors, fitted.model.anchors)
 
 
 def test_items_may_have_different_numbers_of_labels() -> None:
@@ -333,7 +333,7 @@ def test_arrays_make_the_model_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["shifts", "weights.without", "coefficients", "columns.spread", "stacking.ways"]
+    "name", ["anchors", "weights.without", "coefficients", "columns.spread", "ways"]
 )
 def test_arrays_of_another_shape_are_refused(name: str) -> None:
     arrays = small()[2].model.arrays()

@@ -1,9 +1,10 @@
 """Anchor the items of a cell: on average they must be as uncertain as the cell is known to be.
 
-The labels of a whole cell tell its mean aleatoric uncertainty better than any item's own few.  The
-weights of a cell's items are shifted along the Brier and the Shannon uncertainty of the components,
-by two numbers, so that the means of the items' uncertainties meet the cell's: of all weights with
-these means they are the nearest.  How far is a matter of the cell's number of items.
+The labels of a whole cell tell its mean aleatoric uncertainty better than any item's own few.  To
+the Brier uncertainty that is expected of a cell's items one number is added, so that on average
+they come nearer to the cell's and keep their differences.  Another shifts their weights, the Brier
+uncertainty of each held, until the mean Shannon uncertainty meets the cell's.  How far to go is a
+matter of the cell's number of items, and for Shannon of the number of labels, which leave it open.
 """
 
 from __future__ import annotations
@@ -14,145 +15,153 @@ import numpy as np
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.calibration.by_item.columns import Floats
-from hocal.calibration.by_item.weights import (
-    N_SHIFTS,
-    Shapes,
-    change_along,
-    shift_logits,
-    solve_tilts,
-)
+from hocal.calibration.by_item.settling import Unsettled, mean_of, settle, shannon_slopes
 
-__all__ = ["Anchored", "anchor"]
+__all__ = ["N_ANCHORS", "anchor_brier", "anchor_shannon", "left_open"]
 
-STEPS = 10  # of Levenberg and Marquardt: the last moves uncertainties by less than a thousandth
-# Variance of an item's Brier and Shannon uncertainty around its cell's: what one item tells.
-NOISE = np.array([0.1, 0.3])
-# Error of levels that does not fall with the number of items: few labels leave Shannon open.
-DOUBT = np.array([0.003, 0.005])
-# Of the shift that all cells share: tens of units, since components that are alike in Brier differ
-# little in Shannon uncertainty. With less, levels are met more closely, and items of CIFAR-10H with
-# two labels can no longer be told apart.
-SHARED_PRECISION = 7e-4
+N_ANCHORS = 2  # of a cell: what is added to its items' Brier uncertainty, and their shift
+HALF_WAY = 50.0  # items of a cell that move their Brier uncertainty half way to its level
+STEPS = 8  # of Levenberg and Marquardt, at most
+SMALL = 0.1  # step that ends them: it moves uncertainties by less than a thousandth
+NOISE = 0.3  # variance of an item's Shannon uncertainty around its cell's: what one item tells
+# How far worlds that show the same k labels of l classes differ in Shannon uncertainty, relative to
+# it, is about .28 ln(l) / k^2 to either side (experiments/left_open.py).  Levels err by a part.
+LEFT_OPEN = 0.05
+OWN_DOUBT = 0.08  # relative error of Shannon uncertainty of the weights that were learnt
+SHARED_PRECISION = 0.001  # of the shift that all cells share: tens of units where splits are free
 CELL_PRECISION = 0.1  # of a cell's own shift: some 50 items move its level half way
 FIRST_DAMPING = 0.1  # of a step, relative to the curvature
-
-
-class Anchored(NamedTuple):
-    """Items whose weights are to be shifted."""
-
-    logits: Floats  #: (n_components, n_items) of the weights before any shift
-    shapes: Shapes
-    cells: Index  #: (n_items,)
-    disagreement: Floats  #: (n_items,) expected of two labels
-
-    def take(self, rows: Index) -> Anchored:
-        """Return some of the items."""
-        logits = self.logits[:, rows]
-        return Anchored(logits, self.shapes.take(rows), self.cells[rows], self.disagreement[rows])
+TINY = 1e-12  # uncertainty that is as good as none
 
 
 class _State(NamedTuple):
     """Shifts of cells, and where they lead."""
 
-    shifts: Array  #: (n_cells, 2)
-    gaps: Array  #: (n_cells, 2) what the cells' means lack
-    slopes: Array  #: (n_cells, 2, 2) of the means by the shifts
+    shifts: Array  #: (n_cells,)
+    gaps: Array  #: (n_cells,) what the cells' means lack
+    slopes: Array  #: (n_cells,) of the means by the shifts
     loss: Array  #: (n_cells,)
 
     def keep(self, better: Mask, other: _State) -> _State:
         """Take over the cells that are better in another state."""
         parts = zip(self, other, strict=True)
-        shape = (-1, 1, 1)
-        return _State(*(np.where(better.reshape(shape[: a.ndim]), b, a) for a, b in parts))
+        return _State(*(np.where(better, b, a) for a, b in parts))
 
 
-def anchor(items: Anchored, levels: Array) -> Array:
-    """Return the shifts of all cells, (n_cells, 2).
+def left_open(n_labels: float, n_classes: int) -> float:
+    """Return the relative error of levels of Shannon uncertainty that labels leave open."""
+    return float(LEFT_OPEN * np.log(n_classes) / max(n_labels, 1.0) ** 2)
+
+
+def anchor_brier(expected: Array, cells: Index, levels: Array) -> tuple[Array, Array]:
+    """Return what is added to the Brier uncertainty of each cell's items, and Shannon levels.
+
+    Where items stay away from their cell's Brier uncertainty, its level of Shannon's goes along.
 
     Parameters
     ----------
-    items : Anchored
-        Of the fit.
+    expected : array of shape (n_items,)
+        Brier uncertainty of items.
+    cells : array of shape (n_items,)
+        Their cells.
     levels : array of shape (n_cells, 2)
         Brier and Shannon uncertainty of each cell, NaN where nothing is known.
+
+    Returns
+    -------
+    offsets, shannon : array of shape (n_cells,)
+        Where no level is known, 0 and NaN.
     """
-    known = np.flatnonzero(np.isfinite(levels[items.cells]).all(axis=1))
-    if not len(known):
-        return np.zeros((len(levels), N_SHIFTS))
-    items = items.take(known)
-    together = items._replace(cells=np.zeros_like(items.cells))
-    overall = levels[items.cells].mean(axis=0, keepdims=True)
-    shared = _solve(together, overall, np.zeros((1, N_SHIFTS)), SHARED_PRECISION)
-    return _solve(items, levels, np.repeat(shared, len(levels), axis=0), CELL_PRECISION)
+    sizes = np.bincount(cells, minlength=len(levels))
+    known = (sizes > 0) & np.isfinite(levels).all(axis=1)
+    brier, shannon = np.where(known[:, None], levels, 0.0).T
+    means = np.bincount(cells, expected, len(levels)) / np.maximum(sizes, 1)
+    away = np.where(known, brier - means, 0.0)
+    offsets = away * (sizes / (sizes + HALF_WAY))
+    ratio = (sizes @ shannon) / max(float(sizes @ brier), TINY)
+    return offsets, np.where(known, shannon - ratio * (away - offsets), np.nan)
 
 
-def _solve(items: Anchored, levels: Array, centre: Array, precision: float) -> Array:
-    """Find the least squares of all cells at once, held back towards `centre`."""
-    sizes = np.bincount(items.cells, minlength=len(levels))
-    trust = 1 / (NOISE / np.maximum(sizes, 1)[:, None] + DOUBT**2)
-    problem = _Problem(items, levels, centre, precision, trust)
-    state = problem.at(centre)
-    damping = np.full(len(levels), FIRST_DAMPING)
-    for _ in range(STEPS):
-        trial = problem.at(state.shifts + problem.step(state, damping))
-        better = trial.loss < state.loss
-        state = state.keep(better, trial)
-        damping = np.where(better, damping / 4, damping * 8)
-    return state.shifts
+def anchor_shannon(
+    items: Unsettled,
+    target: Array,
+    cells: Index,
+    levels: Array,
+    doubt: float,
+    near: float = 0.0,
+) -> Array:
+    """Return the shifts that bring cells towards their Shannon uncertainty, (n_cells,).
+
+    The levels and the weights that were learnt have a say in proportion to what they know.
+
+    Parameters
+    ----------
+    items : Unsettled
+        Of the fit.
+    target : array of shape (n_items,)
+        Their Brier uncertainty.
+    cells : array of shape (n_items,)
+        Their cells.
+    levels : array of shape (n_cells,)
+        Shannon uncertainty of each cell, NaN where nothing is known.
+    doubt : float
+        Relative error of levels that no number of items mends.
+    near : float, default=0.0
+        Where to begin to look.
+    """
+    rows = np.flatnonzero(np.isfinite(levels[cells]))
+    if not len(rows):
+        return np.zeros(len(levels))
+    items, target, cells = items.take(rows), target[rows], cells[rows]
+    level = float(levels[cells].mean())
+    settled = settle(items, target, np.zeros(len(rows)))
+    own = float(mean_of(settled.weights, settled.shapes.shannon).mean())
+    known = (OWN_DOUBT * level) ** 2
+    say = known / (known + (doubt * level) ** 2 + NOISE / len(rows))
+    wanted = own + say * (level - own)
+    together = _Problem(items, target, np.zeros_like(cells), np.array([wanted]))
+    shared = together.solve(np.zeros(1), SHARED_PRECISION, np.array([near]))
+    alone = _Problem(items, target, cells, levels * (wanted / max(level, TINY)))
+    centre = np.repeat(shared, len(levels))
+    return alone.solve(centre, CELL_PRECISION, centre)
 
 
 class _Problem:
-    """Least squares of the gaps of cells and of their shifts."""
+    """Least squares of what cells lack, and of their shifts."""
 
-    def __init__(
-        self, items: Anchored, levels: Array, centre: Array, precision: float, trust: Array
-    ) -> None:
+    def __init__(self, items: Unsettled, target: Array, cells: Index, wanted: Array) -> None:
         self.items = items
-        self.levels = levels
-        self.centre = centre
-        self.precision = precision
-        self.trust = trust
-        self.sizes = np.bincount(items.cells, minlength=len(levels))
-        self.tilts: Floats = np.zeros(len(items.cells))  # of the last call, a good start
+        self.target = target
+        self.cells = cells
+        self.sizes = np.bincount(cells, minlength=len(wanted))
+        self.wanted = np.where(self.sizes > 0, wanted, 0.0)
+        self.trust = np.maximum(self.sizes, 1) / NOISE
 
-    def step(self, state: _State, damping: Array) -> Array:
-        """Return damped steps of Gauss and Newton, (n_cells, 2)."""
-        weighted = state.slopes * self.trust[:, :, None]
-        matrix = np.einsum("kts,ktr->ksr", weighted, state.slopes)
-        matrix += self.precision * np.eye(N_SHIFTS)
-        matrix *= 1 + damping[:, None, None] * np.eye(N_SHIFTS)
-        right = np.einsum("kts,kt->ks", weighted, state.gaps)
-        right -= self.precision * (state.shifts - self.centre)
-        return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
+    def solve(self, centre: Array, precision: float, start: Array) -> Array:
+        """Find the shifts of all cells at once, held back towards `centre`."""
+        state = self._at(start, centre, precision)
+        damping = np.full(len(centre), FIRST_DAMPING)
+        for _ in range(STEPS):
+            right = self.trust * state.slopes * state.gaps - precision * (state.shifts - centre)
+            curvature = (self.trust * state.slopes**2 + precision) * (1 + damping)
+            step = right / curvature
+            if np.abs(step).max() < SMALL:
+                break
+            trial = self._at(state.shifts + step, centre, precision)
+            better = trial.loss < state.loss
+            state = state.keep(better, trial)
+            damping = np.where(better, damping / 4, damping * 8)
+        return state.shifts
 
-    def at(self, shifts: Array) -> _State:
+    def _at(self, shifts: Array, centre: Array, precision: float) -> _State:
         """Measure the cells under shifts."""
-        weights = self._weigh(shifts)
-        shapes = self.items.shapes
-        measures = (shapes.brier, shapes.shannon)
-        means = self._averages([_mean(weights, measure) for measure in measures])
-        changes = [change_along(weights, measure, shapes) for measure in measures]
-        slopes = [
-            self._averages([_mean(change, measure) for change in changes]) for measure in measures
-        ]
-        gaps = np.where(self.sizes[:, None] > 0, self.levels - means, 0.0)
-        away = shifts - self.centre
-        loss = (self.trust * gaps**2).sum(axis=1) + self.precision * (away**2).sum(axis=1)
-        return _State(shifts, gaps, np.stack(slopes, axis=1), loss)
+        settled = settle(self.items, self.target, shifts[self.cells])
+        shannon = mean_of(settled.weights, settled.shapes.shannon)
+        gaps = self.wanted - self._averages(shannon)
+        slopes = self._averages(shannon_slopes(self.items, settled))
+        loss = self.trust * gaps**2 + precision * (shifts - centre) ** 2
+        return _State(shifts, gaps, slopes, loss)
 
-    def _weigh(self, shifts: Array) -> Floats:
-        shapes = self.items.shapes
-        logits = shift_logits(self.items.logits, shapes, shifts[self.items.cells].T)
-        self.tilts, weights = solve_tilts(logits, shapes.outside, shapes.share, self.tilts)
-        return weights
-
-    def _averages(self, columns: list[Floats]) -> Array:
-        """Return the means of items' values over cells, (n_cells, n_columns)."""
-        cells = self.items.cells
-        sums = [np.bincount(cells, column, minlength=len(self.sizes)) for column in columns]
-        return np.stack(sums, axis=1) / np.maximum(self.sizes, 1)[:, None]
-
-
-def _mean(weights: Floats, values: Floats) -> Floats:
-    """Return the sum over components, (n_items,)."""
-    return np.asarray(np.einsum("ci,ci->i", weights, values))
+    def _averages(self, values: Floats) -> Array:
+        sums = np.bincount(self.cells, values, len(self.sizes))
+        return np.asarray(sums / np.maximum(self.sizes, 1))

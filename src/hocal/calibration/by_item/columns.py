@@ -28,7 +28,8 @@ MANY_CLASSES = 64  # from which columns by class give way to more columns by ran
 LEADING_OF_MANY = 10  # classes by rank that stand in for columns by class
 MEMBER_FLOOR = 1e-6  # of members' probabilities: single precision rounds smaller ones to nothing
 MEAN_FLOOR = 0.01  # of the average before recalibration: smaller is as good as never
-CONSTANT = 1e-9  # spread that is added: a constant column stays zero
+CONSTANT = 1e-9  # spread that is added: a constant column stays zero ...
+ROUNDING = 1e-5  # ... and so does, relative to its mean, what single precision makes of one
 
 
 class Scale(NamedTuple):
@@ -41,7 +42,8 @@ class Scale(NamedTuple):
     def of(cls, columns: Floats) -> Scale:
         """Measure columns."""
         centre = columns.mean(axis=0, dtype=float)
-        return cls(centre, columns.std(axis=0, dtype=float) + CONSTANT)
+        spread = columns.std(axis=0, dtype=float)
+        return cls(centre, spread + CONSTANT + ROUNDING * np.abs(centre))
 
     def apply(self, columns: Floats, clip: float = np.inf) -> Floats:
         """Standardise columns, and hold those that stand out at `clip` spreads."""
@@ -105,7 +107,11 @@ def disagreement_columns(members: Floats, features: Floats | None, probabilities
     probabilities : array of shape (n_items, n_classes)
         The recalibrated prediction.
     """
-    columns = [_prediction_columns(probabilities), _member_columns(members, probabilities)]
+    columns = [
+        _prediction_columns(probabilities),
+        _member_columns(members, probabilities),
+        _brier_columns(members, probabilities),
+    ]
     if probabilities.shape[1] <= MANY_CLASSES:
         columns += _class_columns(members, probabilities)
     else:
@@ -113,6 +119,21 @@ def disagreement_columns(members: Floats, features: Floats | None, probabilities
     if features is not None:
         columns.append(features.astype(probabilities.dtype, copy=False))
     return np.concatenate(columns, axis=1)
+
+
+def _brier_columns(members: Floats, probabilities: Floats) -> Floats:
+    """Return how often labels would differ if predictions were right, and what this comes from."""
+    first, second = _leading_probabilities(probabilities, 2).T
+    columns = [_brier_of_rows(probabilities), first, second, first * second]
+    if members.shape[1] > 1:
+        mean = members.mean(axis=1, dtype=probabilities.dtype)
+        each = _brier_of_rows(members.astype(probabilities.dtype, copy=False))
+        columns += [_brier_of_rows(mean), each.mean(axis=1), each.std(axis=1), mean.max(axis=1)]
+    return np.stack(columns, axis=1)
+
+
+def _brier_of_rows(probabilities: Floats) -> Floats:
+    return np.asarray(1 - np.einsum("...j,...j->...", probabilities, probabilities))
 
 
 def _prediction_columns(probabilities: Floats) -> Floats:
@@ -123,8 +144,12 @@ def _prediction_columns(probabilities: Floats) -> Floats:
 
 
 def _leading_logarithms(probabilities: Floats, number: int) -> Floats:
+    return np.asarray(np.log(_leading_probabilities(probabilities, number)))
+
+
+def _leading_probabilities(probabilities: Floats, number: int) -> Floats:
     leading = leading_classes(probabilities, number)
-    return np.asarray(np.log(np.take_along_axis(probabilities, leading, axis=1)))
+    return np.take_along_axis(probabilities, leading, axis=1)
 
 
 def _class_columns(members: Floats, probabilities: Floats) -> list[Floats]:

@@ -15,7 +15,7 @@ from hocal._base.errors import InputError
 from hocal._base.fingerprints import fingerprint
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_cells, check_same_length
-from hocal.calibration.by_item.anchors import Anchored, anchor
+from hocal.calibration.by_item.anchors import anchor_brier, anchor_shannon, left_open
 from hocal.calibration.by_item.columns import (
     Floats,
     Scale,
@@ -28,17 +28,12 @@ from hocal.calibration.by_item.components import BEYOND_TOP, Labels, labels_of
 from hocal.calibration.by_item.disagreement import fit_disagreement, observed_disagreement
 from hocal.calibration.by_item.model import ItemModel, Items, scaled_inputs
 from hocal.calibration.by_item.ridge_choice import FoldedParameters
-from hocal.calibration.by_item.shapes import (
-    ALL_POOL,
-    SPLIT_POOL,
-    all_shapes,
-    component_shannon,
-    split_shapes,
-)
-from hocal.calibration.by_item.stacking import stack
+from hocal.calibration.by_item.settling import Unsettled, unsettled
+from hocal.calibration.by_item.shapes import ALL_POOL, SPLIT_POOL, all_shapes, split_shapes
+from hocal.calibration.by_item.stacking import choose_ways
 from hocal.calibration.by_item.temperatures import fit_temperatures, temper
 from hocal.calibration.by_item.top_shares import TopShares, component_log_likelihood, top_shares
-from hocal.calibration.by_item.weights import Shapes, fit_weights, logits_of, weigh
+from hocal.calibration.by_item.weights import Shapes, fit_weights, logits_of, softmax
 from hocal.calibration.first_order.recalibration import CrossFitted
 
 __all__ = ["FEWEST_ITEMS", "fit_items"]
@@ -153,8 +148,8 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
     mean = at_least(mean)
     weighed_by = Scale.of(mixture_columns(mean, expected))
     inputs = scaled_inputs(mean, expected, weighed_by)
-    learnt = _learn_weights(mean, inputs, expected, sample)
-    shifts = _anchor_folds(learnt.anchored, levels, folds)
+    learnt = _learn_weights(mean, inputs, sample)
+    ways = choose_ways(learnt.items.brier, expected, *observed, folds)
     return ItemModel(
         recalibrations=(first.final, *first.without),
         disagreement=disagreement,
@@ -163,8 +158,8 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
         weighed_by=weighed_by,
         split=learnt.split,
         weights=learnt.weights,
-        shifts=shifts,
-        stacking=stack(learnt.anchored, shifts, *observed, folds),
+        ways=ways,
+        anchors=_anchor_folds(learnt.items, sample, expected, ways, levels),
         out_of_fold=np.empty((2, 0)),
     )
 
@@ -209,27 +204,27 @@ class _Learnt(NamedTuple):
 
     split: FoldedParameters
     weights: FoldedParameters
-    anchored: Anchored  #: the sample's items, each by the parameters without its fold
+    items: Unsettled  #: of the sample, each by the parameters without its fold
 
 
-def _learn_weights(mean: Array, inputs: Array, expected: Array, sample: _Sample) -> _Learnt:
+def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
     """Learn the weights of the split beyond the top class, then of all components."""
     folds = sample.folds
     labels = labels_of(sample.counts)
     top = top_shares(mean)
-    beyond = split_shapes(mean, inputs)
-    split = _learn_split(top, labels, beyond, folds)
-    split_weights = _by_fold(
-        folds, lambda rows, fold: weigh(SPLIT_POOL, beyond.take(rows), split.take(fold))
+    beyond_top = split_shapes(mean, inputs)
+    split = _learn_split(top, labels, beyond_top, folds)
+    split_logits = _by_fold(
+        folds, lambda rows, fold: logits_of(SPLIT_POOL, beyond_top.take(rows), split.take(fold))
     )
-    shannon = component_shannon(mean, split_weights)
-    shapes = all_shapes(mean, beyond, split_weights)._replace(shannon=shannon)
+    split_weights = softmax(split_logits.copy())
+    shapes, beyond = all_shapes(mean, mean, beyond_top, split_weights)
     _, logs = component_log_likelihood(top, split_weights.T, labels)
     weights = fit_weights(ALL_POOL, shapes, _likelihoods(logs), folds, int(folds.max()) + 1)
     logits = _by_fold(
         folds, lambda rows, fold: logits_of(ALL_POOL, shapes.take(rows), weights.take(fold))
     )
-    return _Learnt(split, weights, Anchored(logits, shapes, sample.items.cells, expected))
+    return _Learnt(split, weights, unsettled(split_logits, beyond, logits, shapes))
 
 
 def _learn_split(top: TopShares, labels: Labels, shapes: Shapes, folds: Index) -> FoldedParameters:
@@ -241,13 +236,23 @@ def _learn_split(top: TopShares, labels: Labels, shapes: Shapes, folds: Index) -
     return fit_weights(SPLIT_POOL, shapes.take(seen), _likelihoods(logs), folds[seen], n_folds)
 
 
-def _anchor_folds(anchored: Anchored, levels: Array, folds: Index) -> Array:
-    """Return the shifts of cells from all items, then without each fold."""
-    shifts = [anchor(anchored, levels[0])]
-    for fold in range(len(levels) - 1):
-        others = np.flatnonzero(folds != fold)
-        shifts.append(anchor(anchored.take(others), levels[fold + 1]))
-    return np.stack(shifts)
+def _anchor_folds(
+    items: Unsettled, sample: _Sample, expected: Array, ways: Array, levels: Array
+) -> Array:
+    """Return the anchors of cells from all items, then without each fold."""
+    anchors: list[Array] = []
+    doubt = left_open(float(sample.counts.sum(axis=1).mean()), sample.counts.shape[1])
+    for place, (way, level) in enumerate(zip(ways, levels, strict=True)):
+        others = np.flatnonzero(sample.folds != place - 1)
+        cells = sample.items.cells[others]
+        some = items.take(others)
+        target = some.brier + way * (expected[others] - some.brier)
+        offsets, shannon = anchor_brier(target, cells, level)
+        target += offsets[cells]
+        near = float(anchors[0][:, 1].mean()) if anchors else 0.0
+        shifts = anchor_shannon(some, target, cells, shannon, doubt, near)
+        anchors.append(np.stack([offsets, shifts], axis=1))
+    return np.stack(anchors)
 
 
 def _likelihoods(logs: Array) -> Array:

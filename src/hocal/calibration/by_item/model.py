@@ -4,8 +4,8 @@
 2. The disagreement of the item's labels is expected from all that is known, and the prediction is
    flattened or sharpened by a temperature that depends on it. This is the mean of the mixture.
 3. Components around the mean are weighed by what is known of the item.
-4. The weights of each cell are shifted so that its items are on average as uncertain as it is.
-5. Those of each item are moved part of the way to the disagreement that is expected of it.
+4. The uncertainty of each item is moved part of the way to the disagreement expected of it.
+5. That of the items of a cell is moved so that on average they are as uncertain as it is.
 
 For items of the fit there are parameters that have not seen the labels of their fold.
 """
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_same_length
+from hocal.calibration.by_item.anchors import N_ANCHORS
 from hocal.calibration.by_item.columns import (
     Floats,
     Scale,
@@ -33,16 +34,10 @@ from hocal.calibration.by_item.columns import (
 from hocal.calibration.by_item.disagreement import DisagreementRegression
 from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.ridge_choice import FoldedParameters
-from hocal.calibration.by_item.shapes import (
-    ALL_POOL,
-    SPLIT_POOL,
-    all_shapes,
-    component_shannon,
-    split_shapes,
-)
-from hocal.calibration.by_item.stacking import Stacking
+from hocal.calibration.by_item.settling import settle, unsettled
+from hocal.calibration.by_item.shapes import ALL_POOL, SPLIT_POOL, all_shapes, split_shapes
 from hocal.calibration.by_item.temperatures import temper
-from hocal.calibration.by_item.weights import N_SHIFTS, approach, logits_of, shift_logits, weigh
+from hocal.calibration.by_item.weights import logits_of, softmax
 from hocal.calibration.first_order.recalibration import Recalibration
 
 __all__ = ["ItemModel", "Items", "scaled_inputs"]
@@ -108,19 +103,19 @@ class ItemModel:
     weighed_by: Scale  #: of the inputs of weights
     split: FoldedParameters  #: of the weights of the split beyond the top class
     weights: FoldedParameters  #: of those of all components
-    shifts: Array  #: (1 + n_folds, n_cells, 2) of the weights of cells: all items, without folds
-    stacking: Stacking  #: of mixtures and the expected disagreement
+    ways: Array  #: (1 + n_folds,) from mixtures to the expected disagreement, between 0 and 1
+    anchors: Array  #: (1 + n_folds, n_cells, 2) of cells: all items, then without each fold
     out_of_fold: Array  #: (2, n_items) aleatoric, epistemic uncertainty of the fit's items, in nats
 
     @property
     def n_folds(self) -> int:
         """Number of folds of the fit."""
-        return len(self.shifts) - 1
+        return len(self.anchors) - 1
 
     @property
     def n_cells(self) -> int:
         """Number of cells."""
-        return int(self.shifts.shape[1])
+        return int(self.anchors.shape[1])
 
     def predict(self, members: Array, features: Array | None, cells: Index) -> ItemMixtures:
         """Return the mixtures of fresh items.
@@ -177,17 +172,17 @@ class ItemModel:
             "weighed_by": self.weighed_by,
             "split": self.split,
             "weights": self.weights,
-            "stacking": self.stacking,
         }
         for part, values in parts.items():
             arrays |= {f"{part}.{name}": array for name, array in values._asdict().items()}
-        return arrays | {"shifts": self.shifts, "out_of_fold": self.out_of_fold}
+        own = {"ways": self.ways, "anchors": self.anchors, "out_of_fold": self.out_of_fold}
+        return arrays | own
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays) -> ItemModel:
         """Return the model whose arrays were saved; their shapes and ranges must fit together."""
-        shifts = saved.take("shifts", -1, -1, N_SHIFTS, size=LARGEST_PARAMETER)
-        n_fits = len(shifts)
+        anchors = saved.take("anchors", -1, -1, N_ANCHORS, size=LARGEST_PARAMETER)
+        n_fits = len(anchors)
         tempered_by = _scale(saved, "tempered_by")
         weighed_by = _scale(saved, "weighed_by")
         n_inputs = 1 + len(weighed_by.centre)
@@ -196,11 +191,8 @@ class ItemModel:
         return cls(
             recalibrations=tuple(Recalibration.from_arrays(place) for place in places),
             disagreement=_disagreement(saved, n_fits),
-            shifts=shifts,
-            stacking=Stacking(
-                saved.take("stacking.offsets", *shifts.shape[:2], size=1.0),
-                saved.take("stacking.ways", n_fits, least=0.0, most=1.0),
-            ),
+            ways=saved.take("ways", n_fits, least=0.0, most=1.0),
+            anchors=anchors,
             out_of_fold=saved.take("out_of_fold", 2, -1, least=-ROUNDING, most=MOST_UNCERTAIN),
             tempered_by=tempered_by,
             temperatures=_folded(
@@ -220,17 +212,17 @@ class ItemModel:
         inputs = scaled_inputs(raw, disagreement, self.tempered_by)
         mean = at_least(temper(raw, inputs, self.temperatures.take(fold)))
         inputs = scaled_inputs(mean, disagreement, self.weighed_by)
-        shapes = split_shapes(mean, inputs)
-        split = weigh(SPLIT_POOL, shapes, self.split.take(fold))
+        split = split_shapes(mean, inputs)
+        split_logits = logits_of(SPLIT_POOL, split, self.split.take(fold))
         exact = _sum_to_one(mean)
-        shannon = component_shannon(exact, split).astype(np.float32)
-        shapes = all_shapes(mean, shapes, split)._replace(shannon=shannon)
-        shift = self.shifts[fold + 1][items.cells].T.astype(np.float32)
-        logits = shift_logits(logits_of(ALL_POOL, shapes, self.weights.take(fold)), shapes, shift)
-        offset = self.stacking.offsets[fold + 1][items.cells].astype(np.float32)
-        way = float(self.stacking.ways[fold + 1])
-        weights = approach(logits, shapes, disagreement + offset, way)
-        return exact, split.T, weights.T
+        shapes, beyond = all_shapes(mean, exact, split, softmax(split_logits.copy()))
+        logits = logits_of(ALL_POOL, shapes, self.weights.take(fold))
+        learnt = unsettled(split_logits, beyond, logits, shapes)
+        offset, shift = self.anchors[fold + 1][items.cells].T.astype(np.float32)
+        way = np.float32(self.ways[fold + 1])
+        target = learnt.brier + way * (disagreement - learnt.brier) + offset
+        settled = settle(learnt, target, shift)
+        return exact, settled.split.T, settled.weights.T
 
 
 def _sum_to_one(probabilities: Floats) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import logsumexp
 
-from hocal._base.typing import Array
+from hocal._base.typing import Array, Index
 from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.components import AROUND_PREDICTION, BEYOND_TOP, Components
 from hocal.calibration.by_item.top_shares import (
@@ -17,7 +19,15 @@ from hocal.calibration.by_item.top_shares import (
 )
 from hocal.calibration.by_item.weights import Pool, Shapes
 
-__all__ = ["ALL_POOL", "SPLIT_POOL", "all_shapes", "component_shannon", "split_shapes"]
+__all__ = [
+    "ALL_POOL",
+    "SPLIT_POOL",
+    "Beyond",
+    "all_shapes",
+    "second_moment",
+    "split_shapes",
+    "with_split",
+]
 
 CENTRE = np.log(5.0)  # middle of the levels: two labels are separate draws five times in six
 # Spread of the levels.  Two labels tell only the mean of 1 / (s + 1); a wide prior would fill the
@@ -26,6 +36,19 @@ SPREAD = 1.0
 STAR_ODDS = 3.0  # of a star against the Dirichlet of its level: lapses are what people do
 LEAST_SHARE = 0.02  # outside the top class: below, the split is as good as certain anyway
 DIFFERING = 0.3  # weight of all components whose top class has another share
+
+
+class Beyond(NamedTuple):
+    """Uncertainty of the split beyond the top class."""
+
+    brier: Floats  #: (n_split_components, n_items)
+    shannon: Floats  #: (n_split_components, n_items)
+    mean_brier: Floats  #: (n_items,) under the weights that were learnt
+    mean_shannon: Floats  #: (n_items,) likewise
+
+    def take(self, rows: Index) -> Beyond:
+        """Return some of the items."""
+        return Beyond(*(part[..., rows] for part in self))
 
 
 def _separate(components: Components) -> Array:
@@ -72,30 +95,50 @@ def split_shapes(prediction: Floats, inputs: Floats) -> Shapes:
     return Shapes(brier, root, inputs, outside, lean.astype(outside.dtype))
 
 
-def all_shapes(prediction: Floats, split: Shapes, split_weights: Floats) -> Shapes:
-    """Return all components, given the weights (n_components, n_items) of the split."""
+def all_shapes(
+    prediction: Floats, exact: Array, split: Shapes, split_weights: Floats
+) -> tuple[Shapes, Beyond]:
+    """Return all components, given the weights (n_components, n_items) of the split.
+
+    Shannon uncertainty is that of the prediction in double precision, `exact`.
+    """
     dtype = prediction.dtype
+    beyond = _uncertainty_beyond(exact, split, split_weights)
     n_whole = len(_WHOLE_RATES)
     shape = (n_whole + N_SHARES, len(prediction))
     brier: Floats = np.empty(shape, dtype)
+    shannon: Floats = np.empty(shape, dtype)
     outside: Floats = np.empty(shape, dtype)
     spread = np.maximum(1 - np.einsum("ij,ij->i", prediction, prediction), 0)
+    shares = _shares(split.share)
     brier[:n_whole] = np.outer(_WHOLE_RATES.astype(dtype), spread)
+    brier[n_whole:] = _share_brier(shares, beyond.mean_brier)
+    shannon[:n_whole] = AROUND_PREDICTION.shannon(exact).T
+    shannon[n_whole:] = _share_entropy(shares) + shares * beyond.mean_shannon
     outside[:n_whole] = split.share
-    outside[n_whole:] = _shares(split.share)
-    beyond = np.einsum("ci,ci->i", split_weights, split.brier)
-    brier[n_whole:] = _share_brier(outside[n_whole:], beyond)
+    outside[n_whole:] = shares
     lean = np.zeros_like(split.share)
-    return Shapes(brier, np.sqrt(brier), split.inputs, split.share, lean, outside)
+    parts = split.inputs, split.share, lean, outside, shannon
+    return Shapes(brier, np.sqrt(brier), *parts), beyond
 
 
-def component_shannon(prediction: Array, split_weights: Floats) -> Array:
-    """Return the Shannon uncertainty of all components, (n_components, n_items)."""
-    top = top_shares(prediction)
-    beyond = np.einsum("ci,ic->i", split_weights, BEYOND_TOP.shannon(top.split))
-    shares = _shares(top.outside)
-    differing = _share_entropy(shares) + shares * beyond
-    return np.concatenate([AROUND_PREDICTION.shannon(prediction).T, differing])
+def with_split(shapes: Shapes, beyond: Beyond, split_weights: Floats) -> Shapes:
+    """Return all components with other weights of the split beyond the top class."""
+    n_whole = len(_WHOLE_RATES)
+    shares = shapes.outside[n_whole:]
+    brier, shannon = shapes.brier.copy(), shapes.shannon.copy()
+    more = np.einsum("ci,ci->i", split_weights, beyond.brier) - beyond.mean_brier
+    brier[n_whole:] += second_moment(shares) * more
+    more = np.einsum("ci,ci->i", split_weights, beyond.shannon) - beyond.mean_shannon
+    shannon[n_whole:] += shares * more
+    return shapes._replace(brier=brier, shannon=shannon)
+
+
+def _uncertainty_beyond(prediction: Array, split: Shapes, split_weights: Floats) -> Beyond:
+    """Return the uncertainty of the split, by component and under its weights."""
+    shannon = BEYOND_TOP.shannon(top_shares(prediction).split).T.astype(split.brier.dtype)
+    means = (np.einsum("ci,ci->i", split_weights, part) for part in (split.brier, shannon))
+    return Beyond(split.brier, shannon, *means)
 
 
 def _beyond_top(prediction: Floats) -> tuple[Floats, Floats]:
@@ -123,6 +166,11 @@ def _share_entropy(shares: Array) -> Array:
 
 def _share_brier(shares: Floats, beyond: Floats) -> Floats:
     """Return 2 (m - m2) + m2 B for a share outside with moments m and m2, split with B."""
-    precision = shares.dtype.type(SHARE_PRECISION)
-    second = shares * ((precision * shares + 1) / (precision + 1))
+    second = second_moment(shares)
     return np.asarray(2 * (shares - second) + second * beyond)
+
+
+def second_moment(shares: Floats) -> Floats:
+    """Return the expected squares of shares outside the top class."""
+    precision = shares.dtype.type(SHARE_PRECISION)
+    return np.asarray(shares * ((precision * shares + 1) / (precision + 1)))

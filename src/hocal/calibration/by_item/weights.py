@@ -2,7 +2,7 @@
 
 The logarithm of the weight of component c for item i is, up to a constant,
 
-    base_c + b_c + phi_ic . (Theta z_i + shift_i) + eta_i m_ic,
+    base_c + b_c + phi_ic . Theta z_i + eta_i m_ic,
 
 with a few functions phi of the component for this item, a few inputs z of the item, and the share
 m_ic outside the most likely class, whose mean must be that of the prediction: eta_i is solved for.
@@ -21,19 +21,18 @@ from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.ridge_choice import FoldedParameters, choose_penalty
 
 __all__ = [
-    "N_SHIFTS",
+    "LEVEL",
+    "N_OWN",
     "Pool",
     "Shapes",
-    "approach",
     "change_along",
     "fit_weights",
     "logits_of",
-    "shift_logits",
+    "softmax",
     "solve_tilts",
-    "weigh",
 ]
 
-N_SHIFTS = 2  # functions that depend on the item: Brier uncertainty and its root
+N_OWN = 2  # functions that depend on the item: Brier uncertainty and its root
 LEVEL = 3  # place of the level among the functions, behind whether it is a star
 STRETCH = 2.0  # of these: then they are as large as the others
 BASE_PENALTY = 4.0  # of b: a component's weight is within a factor of e of where it starts
@@ -46,9 +45,6 @@ TILT_STEPS = 40  # Newton needs 3 to 8; more only where it falls back on halving
 FEW_LEFT = 0.6  # share of items from which on it pays to take them out
 STEEPEST = 3000.0  # tilt: shares that differ by a thousandth can still be told apart
 EXACT = {4: 2e-6, 8: 1e-8}  # gap of the mean that is left, by bytes of the numbers
-APPROACHES = 2  # Newton steps: a third changes uncertainties by less than a thousandth
-STIFFNESS = 2e-4  # of the slope: components cannot be as uncertain as any regression may say
-LONGEST = 20.0  # step of the slope: far away the curvature misleads
 
 
 NOTHING: Floats = np.zeros((0, 0))
@@ -63,7 +59,7 @@ class Pool(NamedTuple):
     @property
     def n_functions(self) -> int:
         """Brier uncertainty, its root, and the kinds."""
-        return N_SHIFTS + int(self.kinds.shape[1])
+        return N_OWN + int(self.kinds.shape[1])
 
 
 class Shapes(NamedTuple):
@@ -82,59 +78,19 @@ class Shapes(NamedTuple):
         return Shapes(*(part[..., rows] if part.size else part for part in self))
 
 
-def weigh(pool: Pool, shapes: Shapes, parameters: Array) -> Floats:
-    """Return the weights (n_components, n_items) of components whose means are alike."""
-    return _softmax(logits_of(pool, shapes, parameters))
-
-
 def logits_of(pool: Pool, shapes: Shapes, parameters: Array) -> Floats:
     """Return the logarithms of weights before they are shifted and tilted, up to a constant."""
     dtype = shapes.inputs.dtype
     size = len(pool.base)
     theta = parameters[size:].reshape(pool.n_functions, -1)
     slopes = theta.astype(dtype) @ shapes.inputs
-    slopes[:N_SHIFTS] *= dtype.type(STRETCH)
+    slopes[:N_OWN] *= dtype.type(STRETCH)
     slopes[LEVEL] += shapes.lean
-    logits = pool.kinds.astype(dtype) @ slopes[N_SHIFTS:]
+    logits = pool.kinds.astype(dtype) @ slopes[N_OWN:]
     logits += (pool.base + parameters[:size]).astype(dtype)[:, None]
     logits += shapes.brier * slopes[0]
     logits += shapes.root * slopes[1]
     return np.asarray(logits)
-
-
-def shift_logits(logits: Floats, shapes: Shapes, shift: Floats) -> Floats:
-    """Move logits along the components' Brier and Shannon uncertainty, by (2, n_items) slopes."""
-    return np.asarray(logits + shapes.brier * shift[0] + shapes.shannon * shift[1])
-
-
-def approach(logits: Floats, shapes: Shapes, disagreement: Floats, way: float) -> Floats:
-    """Return weights whose Brier uncertainty is part of the way to the expected disagreement.
-
-    The mean stays what it is.
-
-    Parameters
-    ----------
-    logits : array of shape (n_components, n_items)
-        Of the weights from which to move.
-    shapes : Shapes
-        The items.
-    disagreement : array of shape (n_items,)
-        Expected of two labels.
-    way : float
-        How far to go, between 0 and 1.
-    """
-    tilts, weights = solve_tilts(logits, shapes.outside, shapes.share, np.zeros_like(shapes.share))
-    slope = np.zeros_like(shapes.share)
-    brier = np.einsum("ci,ci->i", weights, shapes.brier)
-    target = brier + brier.dtype.type(way) * (disagreement - brier)
-    for _ in range(APPROACHES):
-        gain = np.einsum("ci,ci->i", change_along(weights, shapes.brier, shapes), shapes.brier)
-        step = (target - brier - STIFFNESS * slope) / (gain + STIFFNESS)
-        slope = slope + np.clip(step, -LONGEST, LONGEST)
-        moved = logits + slope * shapes.brier
-        tilts, weights = solve_tilts(moved, shapes.outside, shapes.share, tilts)
-        brier = np.einsum("ci,ci->i", weights, shapes.brier)
-    return weights
 
 
 def change_along(weights: Floats, function: Floats, shapes: Shapes) -> Floats:
@@ -187,7 +143,7 @@ def _narrow(
     exact = EXACT[logits.dtype.itemsize]
     target = _log_odds(share)
     for step in range(n_steps):
-        weights = _softmax(logits + tilts * outside)
+        weights = softmax(logits + tilts * outside)
         mean = np.einsum("ci,ci->i", weights, outside)
         gap = mean - share
         left = np.abs(gap) >= exact
@@ -216,7 +172,7 @@ def _log_odds(share: Floats) -> Floats:
     return np.asarray(np.log(kept / (1 - kept)))
 
 
-def _softmax(logits: Floats) -> Floats:
+def softmax(logits: Floats) -> Floats:
     """Turn logits into weights, in place."""
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
@@ -276,6 +232,6 @@ class _Weights:
         shapes = self.shapes
         logits = logits_of(self.pool, shapes, parameters)
         if not shapes.outside.size:
-            return _softmax(logits)
+            return softmax(logits)
         self.tilts, weights = solve_tilts(logits, shapes.outside, shapes.share, self.tilts)
         return weights

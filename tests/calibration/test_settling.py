@@ -1,0 +1,225 @@
+"""Uncertainty of items settled at targets, anchored to cells, and brought together."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from hocal._base.typing import Array
+from hocal.calibration.by_item.anchors import anchor_brier, anchor_shannon, left_open
+from hocal.calibration.by_item.settling import (
+    SPLIT_LEVELS,
+    SPLIT_RATE,
+    STIFFNESS,
+    Settled,
+    Unsettled,
+    settle,
+    shannon_slopes,
+    unsettled,
+)
+from hocal.calibration.by_item.shapes import (
+    ALL_POOL,
+    SPLIT_POOL,
+    all_shapes,
+    split_shapes,
+    with_split,
+)
+from hocal.calibration.by_item.stacking import choose_ways
+from hocal.calibration.by_item.weights import Shapes, softmax
+
+N_FOLDS = 5
+N_CLASSES = 5
+
+
+@cache
+def predictions(n_items: int) -> Array:
+    return np.random.default_rng(0).dirichlet(np.ones(N_CLASSES), size=n_items)
+
+
+def shapes_of(n_items: int, split_logits: Array) -> tuple[Shapes, Unsettled]:
+    """Return components of items given a split, and the items with weights at random."""
+    prediction = predictions(n_items)
+    split = split_shapes(prediction, np.ones((1, n_items)))
+    shapes, beyond = all_shapes(prediction, prediction, split, softmax(split_logits.copy()))
+    noise = np.random.default_rng(1).normal(size=shapes.brier.shape)
+    return shapes, unsettled(split_logits, beyond, ALL_POOL.base[:, None] + noise, shapes)
+
+
+def items(n_items: int) -> Unsettled:
+    return shapes_of(n_items, np.zeros((len(SPLIT_POOL.base), n_items)))[1]
+
+
+def mean_brier(found: Settled) -> Array:
+    return np.asarray((found.weights * found.shapes.brier).sum(axis=0))
+
+
+def mean_shannon(found: Settled) -> Array:
+    return np.asarray((found.weights * found.shapes.shannon).sum(axis=0))
+
+
+def test_the_mean_stays() -> None:
+    some = items(200)
+
+    found = settle(some, np.full(200, 0.4), np.full(200, -3.0))
+
+    outside = (found.weights * some.shapes.outside).sum(axis=0)
+    assert outside == pytest.approx(some.shapes.share, abs=1e-7)
+
+
+def test_the_own_uncertainty_as_target_leaves_weights_as_they_are() -> None:
+    some = items(200)
+
+    found = settle(some, some.brier, np.zeros(200))
+
+    assert found.weights == pytest.approx(some.weights, abs=1e-6)
+
+
+@pytest.mark.parametrize("shift", [-5.0, 0.0, 5.0])
+def test_targets_are_reached_where_components_reach_so_far(shift: float) -> None:
+    some = items(500)
+
+    after = mean_brier(settle(some, some.brier + 0.02, np.full(500, shift)))
+
+    assert np.median(np.abs(after - some.brier - 0.02)) < 0.001
+
+
+def test_two_steps_are_near_the_nearest_weights() -> None:
+    """Of all weights those whose logarithms move least, found by a general minimiser."""
+    some = items(20)
+    shift = -2.0
+    found = settle(some, some.brier + 0.02, np.full(20, shift))
+    brier, shannon = found.shapes.brier, found.shapes.shannon
+    logits = some.logits + shift * (shannon - some.ratio * brier)
+
+    for item in range(20):
+        functions = np.stack([brier[:, item], some.shapes.outside[:, item]])
+        wanted = np.array([some.brier[item] + 0.02, some.shapes.share[item]])
+
+        def loss(slopes: Array, at: int = item, f: Array = functions, w: Array = wanted) -> float:
+            stiff = 0.5 * STIFFNESS * slopes[0] ** 2
+            return float(logsumexp(logits[:, at] + slopes @ f) - slopes @ w + stiff)
+
+        best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-4}).x
+        weights = np.exp(logits[:, item] + best @ functions)
+        expected = weights @ functions[0] / weights.sum()
+        assert mean_brier(found)[item] == pytest.approx(expected, abs=3e-3)
+
+
+def test_a_shift_moves_shannon_and_leaves_brier() -> None:
+    some = items(500)
+    lower, higher = (settle(some, some.brier, np.full(500, shift)) for shift in (-3.0, 3.0))
+
+    assert (mean_shannon(lower) < mean_shannon(higher)).mean() > 0.99
+    assert np.median(np.abs(mean_brier(lower) - mean_brier(higher))) < 1e-3
+
+
+def test_slopes_are_near_finite_differences() -> None:
+    some = items(300)
+    low, middle, high = (
+        settle(some, some.brier, np.full(300, shift)) for shift in (-0.1, 0.0, 0.1)
+    )
+
+    slopes = shannon_slopes(some, middle)
+
+    differences = (mean_shannon(high) - mean_shannon(low)) / 0.2
+    assert slopes.mean() == pytest.approx(differences.mean(), rel=0.1)
+
+
+def test_another_split_changes_components_as_if_it_had_been_learnt() -> None:
+    some = items(100)
+    moved = some.split_logits + SPLIT_RATE * 4.0 * SPLIT_LEVELS[:, None]
+    expected, _ = shapes_of(100, moved)
+
+    found = with_split(some.shapes, some.beyond, softmax(moved.copy()))
+
+    assert found.brier == pytest.approx(expected.brier, abs=1e-12)
+    assert found.shannon == pytest.approx(expected.shannon, abs=1e-12)
+
+
+def test_items_of_a_cell_are_moved_alike_and_half_way_with_fifty_of_them() -> None:
+    cells = np.repeat([0, 1], [50, 5000])
+    expected = np.linspace(0.1, 0.3, 5050)
+    means = np.array([expected[:50].mean(), expected[50:].mean()])
+    levels = np.column_stack([means + 0.1, [0.5, 0.5]])
+
+    offsets, _ = anchor_brier(expected, cells, levels)
+
+    assert offsets == pytest.approx([0.05, 0.1 * 5000 / 5050])
+
+
+def test_cells_without_a_level_stay() -> None:
+    levels = np.array([[np.nan, np.nan], [0.2, 0.4]])
+
+    offsets, shannon = anchor_brier(np.full(20, 0.2), np.repeat([0, 1], 10), levels)
+
+    assert offsets == pytest.approx([0, 0])
+    assert np.isnan(shannon[0])
+    assert shannon[1] == pytest.approx(0.4)
+
+
+def test_shannon_goes_along_where_items_stay_away_from_their_level() -> None:
+    """Ten items stay five sixths of the way from the level of Brier, and so of Shannon."""
+    offsets, shannon = anchor_brier(np.full(10, 0.3), np.zeros(10, int), np.array([[0.2, 0.4]]))
+
+    assert offsets == pytest.approx([-0.1 / 6])
+    assert shannon == pytest.approx([0.4 + 2 * 0.1 * 5 / 6])
+
+
+def anchored(doubt: float) -> tuple[float, float, float]:
+    """Return the own level, the wanted one and what comes out."""
+    some = items(2000)
+    cells = np.arange(2000) % 4
+    own = mean_shannon(settle(some, some.brier, np.zeros(2000))).mean()
+    wanted = own - 0.05
+    shifts = anchor_shannon(some, some.brier, cells, np.full(4, wanted), doubt)
+    found = mean_shannon(settle(some, some.brier, shifts[cells])).mean()
+    return float(own), float(wanted), float(found)
+
+
+def test_cells_come_near_their_shannon_uncertainty() -> None:
+    own, wanted, found = anchored(doubt=0.0)
+
+    assert abs(found - wanted) < 0.25 * (own - wanted)
+
+
+def test_levels_that_labels_leave_open_move_items_less() -> None:
+    own, wanted, found = anchored(doubt=0.5)
+
+    assert abs(found - own) < 0.25 * (own - wanted)
+
+
+def test_cells_without_any_level_are_not_shifted() -> None:
+    some = items(50)
+
+    found = anchor_shannon(some, some.brier, np.zeros(50, int), np.array([np.nan, np.nan]), 0.1)
+
+    assert found == pytest.approx([0, 0])
+
+
+def test_fewer_labels_and_more_classes_leave_more_open() -> None:
+    assert left_open(2, 10) == pytest.approx(4 * left_open(4, 10))
+    assert left_open(2, 100) == pytest.approx(2 * left_open(2, 10))
+
+
+@pytest.mark.parametrize(("right", "way"), [("mixture", 0.0), ("mean", 0.5), ("regression", 1.0)])
+def test_the_way_leads_to_the_one_that_is_right(right: str, way: float) -> None:
+    generator = np.random.default_rng(1)
+    mixture = items(4000).brier
+    regression = np.clip(mixture + 0.15 * generator.normal(size=4000), 0.01, 0.95)
+    truth = {"mixture": mixture, "regression": regression, "mean": (mixture + regression) / 2}
+    observed = (generator.random(4000) < truth[right]).astype(float)
+    folds = np.arange(4000) % N_FOLDS
+
+    ways = choose_ways(mixture, regression, observed, np.ones(4000), folds)
+
+    assert ways == pytest.approx(way, abs=0.15)
+
+
+def test_without_labels_that_differ_the_way_is_even() -> None:
+    nothing = np.zeros(10)
+
+    ways = choose_ways(np.full(10, 0.2), np.full(10, 0.4), nothing, nothing, np.arange(10) % 5)
+
+    assert ways == pytest.approx(np.full(6, 0.5))
