@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+import hocal
 from hocal._base.typing import Array
 from hocal.calibration.by_item.anchors import anchor_brier, anchor_shannon, left_open
 from hocal.calibration.by_item.settling import (
@@ -38,9 +39,9 @@ def predictions(n_items: int) -> Array:
     return np.random.default_rng(0).dirichlet(np.ones(N_CLASSES), size=n_items)
 
 
-def shapes_of(n_items: int, split_logits: Array) -> tuple[Shapes, Unsettled]:
+def shapes_of(prediction: Array, split_logits: Array) -> tuple[Shapes, Unsettled]:
     """Return components of items given a split, and the items with weights at random."""
-    prediction = predictions(n_items)
+    n_items = len(prediction)
     split = split_shapes(prediction, np.ones((1, n_items)))
     shapes, beyond = all_shapes(prediction, prediction, split, softmax(split_logits.copy()))
     noise = np.random.default_rng(1).normal(size=shapes.brier.shape)
@@ -48,7 +49,11 @@ def shapes_of(n_items: int, split_logits: Array) -> tuple[Shapes, Unsettled]:
 
 
 def items(n_items: int) -> Unsettled:
-    return shapes_of(n_items, np.zeros((len(SPLIT_POOL.base), n_items)))[1]
+    return items_around(predictions(n_items))
+
+
+def items_around(prediction: Array) -> Unsettled:
+    return shapes_of(prediction, np.zeros((len(SPLIT_POOL.base), len(prediction))))[1]
 
 
 def mean_brier(found: Settled) -> Array:
@@ -130,7 +135,7 @@ def test_slopes_are_near_finite_differences() -> None:
 def test_another_split_changes_components_as_if_it_had_been_learnt() -> None:
     some = items(100)
     moved = some.split_logits + SPLIT_RATE * 4.0 * SPLIT_LEVELS[:, None]
-    expected, _ = shapes_of(100, moved)
+    expected, _ = shapes_of(predictions(100), moved)
 
     found = with_split(some.shapes, some.beyond, softmax(moved.copy()))
 
@@ -173,7 +178,7 @@ def anchored(doubt: float) -> tuple[float, float, float]:
     cells = np.arange(2000) % 4
     own = mean_shannon(settle(some, some.brier, np.zeros(2000))).mean()
     wanted = own - 0.05
-    shifts = anchor_shannon(some, some.brier, cells, np.full(4, wanted), doubt)
+    shifts, _ = anchor_shannon(some, some.brier, cells, np.full(4, wanted), doubt)
     found = mean_shannon(settle(some, some.brier, shifts[cells])).mean()
     return float(own), float(wanted), float(found)
 
@@ -193,9 +198,29 @@ def test_levels_that_labels_leave_open_move_items_less() -> None:
 def test_cells_without_any_level_are_not_shifted() -> None:
     some = items(50)
 
-    found = anchor_shannon(some, some.brier, np.zeros(50, int), np.array([np.nan, np.nan]), 0.1)
+    found, given = anchor_shannon(
+        some, some.brier, np.zeros(50, int), np.array([np.nan, np.nan]), 0.1
+    )
 
     assert found == pytest.approx([0, 0])
+    assert given == 0
+
+
+@pytest.mark.slow
+def test_brier_gives_way_where_no_shift_leads_to_the_level() -> None:
+    """Half tosses of a coin, half certain: no weights with Brier's 1/4 have Shannon's ln(2) / 2."""
+    generator = np.random.default_rng(0)
+    share = np.where(generator.random(20_000) < 0.5, 0.5, generator.integers(2, size=20_000))
+    counts = generator.binomial(5, share)
+    predictions = np.tile([0.5, 0.5], (20_000, 1)) + generator.normal(0, 0.01, (20_000, 1)) * [
+        1,
+        -1,
+    ]
+
+    calibrator = hocal.SnapshotCalibrator().fit(predictions, np.column_stack([counts, 5 - counts]))
+
+    found = calibrator.decompose(predictions).aleatoric.mean()
+    assert found == pytest.approx(0.5 * np.log(2), abs=0.006)
 
 
 def test_fewer_labels_and_more_classes_leave_more_open() -> None:

@@ -31,6 +31,9 @@ OWN_DOUBT = 0.08  # relative error of Shannon uncertainty of the weights that we
 SHARED_PRECISION = 0.001  # of the shift that all cells share: tens of units where splits are free
 CELL_PRECISION = 0.1  # of a cell's own shift: some 50 items move its level half way
 FIRST_DAMPING = 0.1  # of a step, relative to the curvature
+# Change of Shannon uncertainty, relative to it, with a shift of one, below which components have no
+# more to give at the same Brier uncertainty.
+EXHAUSTED = 2e-4
 TINY = 1e-12  # uncertainty that is as good as none
 
 
@@ -89,10 +92,12 @@ def anchor_shannon(
     levels: Array,
     doubt: float,
     near: float = 0.0,
-) -> Array:
+) -> tuple[Array, float]:
     """Return the shifts that bring cells towards their Shannon uncertainty, (n_cells,).
 
-    The levels and the weights that were learnt have a say in proportion to what they know.
+    The levels and the weights that were learnt have a say in proportion to what they know. Where no
+    shift leads there, because components end, Brier uncertainty must give way: by how much is the
+    second number.
 
     Parameters
     ----------
@@ -111,7 +116,7 @@ def anchor_shannon(
     """
     rows = np.flatnonzero(np.isfinite(levels[cells]))
     if not len(rows):
-        return np.zeros(len(levels))
+        return np.zeros(len(levels)), 0.0
     items, target, cells = items.take(rows), target[rows], cells[rows]
     level = float(levels[cells].mean())
     settled = settle(items, target, np.zeros(len(rows)))
@@ -123,7 +128,8 @@ def anchor_shannon(
     shared = together.solve(np.zeros(1), SHARED_PRECISION, np.array([near]))
     alone = _Problem(items, target, cells, levels * (wanted / max(level, TINY)))
     centre = np.repeat(shared, len(levels))
-    return alone.solve(centre, CELL_PRECISION, centre)
+    shifts = alone.solve(centre, CELL_PRECISION, centre)
+    return shifts, together.given_way(shared) * float(target.mean())
 
 
 class _Problem:
@@ -152,6 +158,13 @@ class _Problem:
             state = state.keep(better, trial)
             damping = np.where(better, damping / 4, damping * 8)
         return state.shifts
+
+    def given_way(self, shifts: Array) -> float:
+        """Return what of its uncertainty the first cell lacks though components are exhausted."""
+        state = self._at(shifts, shifts, 0.0)
+        wanted = max(float(self.wanted[0]), TINY)
+        exhausted = state.slopes[0] < EXHAUSTED * wanted
+        return float(state.gaps[0]) / wanted if exhausted else 0.0
 
     def _at(self, shifts: Array, centre: Array, precision: float) -> _State:
         """Measure the cells under shifts."""

@@ -250,8 +250,8 @@ def _anchor_folds(
         offsets, shannon = anchor_brier(target, cells, level)
         target += offsets[cells]
         near = float(anchors[0][:, 1].mean()) if anchors else 0.0
-        shifts = anchor_shannon(some, target, cells, shannon, doubt, near)
-        anchors.append(np.stack([offsets, shifts], axis=1))
+        shifts, given_way = anchor_shannon(some, target, cells, shannon, doubt, near)
+        anchors.append(np.stack([offsets + given_way, shifts], axis=1))
     return np.stack(anchors)
 
 
