@@ -23,6 +23,7 @@ from hocal.calibration.by_item.settling import (
 from hocal.calibration.by_item.shapes import (
     ALL_POOL,
     SPLIT_POOL,
+    Beyond,
     all_shapes,
     split_shapes,
     with_split,
@@ -118,6 +119,21 @@ def test_a_shift_moves_shannon_and_leaves_brier() -> None:
 
     assert (mean_shannon(lower) < mean_shannon(higher)).mean() > 0.99
     assert np.median(np.abs(mean_brier(lower) - mean_brier(higher))) < 1e-3
+
+
+def test_a_shift_is_harmless_where_one_component_has_all_weight() -> None:
+    """In single precision nothing is left of what varies between components."""
+    some = items(500)
+    logits = some.logits.astype(np.float32)
+    logits[5] += 16
+    shapes = Shapes(*(np.asarray(part, np.float32) for part in some.shapes))
+    beyond = Beyond(*(np.asarray(part, np.float32) for part in some.beyond))
+    certain = unsettled(some.split_logits.astype(np.float32), beyond, logits, shapes)
+
+    found = settle(certain, certain.brier, np.full(500, -3.0, np.float32))
+
+    assert ((certain.ratio > 1) & (certain.ratio < 3)).all()
+    assert mean_brier(found) == pytest.approx(certain.brier, abs=1e-3)
 
 
 def test_slopes_are_near_finite_differences() -> None:

@@ -31,6 +31,7 @@ STEPS = 2  # of Newton: a third changes uncertainties by less than a thousandth
 STIFFNESS = 2e-4  # of the slope: components cannot be as uncertain as any regression may say
 LONGEST = 20.0  # step of the slope: far away the curvature misleads
 TINY = 1e-12  # spread of an uncertainty that is as good as none
+NARROW = 1e-4  # squared relative spread of an uncertainty that rounding would drown
 # Of the split's level, for a shift of one along Shannon.  Labels say least about the split, so that
 # it gives way first: then an item's own labels tell as much as they did about the top class.
 SPLIT_RATE = 0.25
@@ -74,10 +75,18 @@ def unsettled(split_logits: Floats, beyond: Beyond, logits: Floats, shapes: Shap
     start = np.zeros_like(shapes.share)
     tilts, weights = solve_tilts(logits, shapes.outside, shapes.share, start)
     brier = mean_of(weights, shapes.brier)
-    along = change_along(weights, shapes.brier, shapes)
-    spread = np.maximum(mean_of(along, shapes.brier), logits.dtype.type(TINY))
-    ratio = mean_of(along, shapes.shannon) / spread
+    ratio = _ratio(weights, shapes, brier)
     return Unsettled(split_logits, beyond, logits, shapes, tilts, weights, brier, ratio)
+
+
+def _ratio(weights: Floats, shapes: Shapes, brier: Floats) -> Floats:
+    """Return how Shannon uncertainty changes with Brier's, or their ratio where nothing varies."""
+    along = change_along(weights, shapes.brier, shapes)
+    spread = mean_of(along, shapes.brier)
+    spread_out = spread > NARROW * brier**2
+    whole = np.maximum(brier, brier.dtype.type(TINY))
+    slope = mean_of(along, shapes.shannon) / np.where(spread_out, spread, 1)
+    return np.where(spread_out, slope, mean_of(weights, shapes.shannon) / whole)
 
 
 def settle(items: Unsettled, target: Floats, shift: Floats) -> Settled:
