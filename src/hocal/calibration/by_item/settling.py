@@ -17,19 +17,24 @@ from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.shapes import SPLIT_POOL, Beyond, second_moment, with_split
 from hocal.calibration.by_item.top_shares import N_WHOLE
 from hocal.calibration.by_item.weights import (
+    FEW_LEFT,
     LEVEL,
     N_OWN,
     Shapes,
     change_along,
+    log_odds,
     softmax,
     solve_tilts,
 )
 
 __all__ = ["Settled", "Unsettled", "mean_of", "settle", "shannon_slopes", "unsettled"]
 
-STEPS = 2  # of Newton: a third changes uncertainties by less than a thousandth
+STEPS = 12  # of Newton: two or three are enough for most items
+CLOSE = 1e-3  # gap of the Brier uncertainty that is left
 STIFFNESS = 2e-4  # of the slope: components cannot be as uncertain as any regression may say
 LONGEST = 20.0  # step of the slope: far away the curvature misleads
+FARTHEST = 1e4  # slope, beyond what stiffness allows
+EDGE = 1e-3  # of the range of components, within which odds are as good as none
 TINY = 1e-12  # spread of an uncertainty that is as good as none
 NARROW = 1e-4  # squared relative spread of an uncertainty that rounding would drown
 # Of the split's level, for a shift of one along Shannon.  Labels say least about the split, so that
@@ -106,14 +111,61 @@ def settle(items: Unsettled, target: Floats, shift: Floats) -> Settled:
     split = softmax(items.split_logits + (dtype(SPLIT_RATE) * shift) * levels)
     shapes = with_split(items.shapes, items.beyond, split)
     logits = items.logits + shift * (shapes.shannon - items.ratio * shapes.brier)
-    slopes, tilts, weights = np.zeros_like(items.tilts), items.tilts, items.weights
-    for _ in range(STEPS):
-        gain = mean_of(change_along(weights, shapes.brier, shapes), shapes.brier)
-        gap = target - mean_of(weights, shapes.brier) - STIFFNESS * slopes
-        slopes = slopes + np.clip(gap / (gain + STIFFNESS), -LONGEST, LONGEST)
+    slopes = _ahead(items.weights, shapes, target, np.zeros_like(target))
+    bounds = np.full_like(slopes, -FARTHEST), np.full_like(slopes, FARTHEST)
+    weights = _approach(logits, shapes, target, (slopes, items.tilts), bounds, STEPS)
+    return Settled(split, weights, shapes)
+
+
+def _approach(
+    logits: Floats,
+    shapes: Shapes,
+    target: Floats,
+    start: tuple[Floats, Floats],
+    bounds: tuple[Floats, Floats],
+    n_steps: int,
+) -> Floats:
+    """Return the weights to which slopes along Brier uncertainty lead, by Newton between bounds.
+
+    When few items are left, it goes on with these alone: none depends on others.
+    """
+    slopes, tilts = start
+    low, high = bounds
+    for step in range(n_steps):
         moved = logits + slopes * shapes.brier
         tilts, weights = solve_tilts(moved, shapes.outside, shapes.share, tilts)
-    return Settled(split, weights, shapes)
+        gap = target - mean_of(weights, shapes.brier) - STIFFNESS * slopes
+        left = np.abs(gap) > CLOSE
+        rows = np.flatnonzero(left)
+        if not len(rows) or step + 1 == n_steps:
+            break
+        low = np.where(gap > 0, slopes, low)
+        high = np.where(gap < 0, slopes, high)
+        ahead = _ahead(weights, shapes, target, slopes)
+        ahead = np.where((ahead > low) & (ahead < high), ahead, (low + high) / 2)
+        slopes = np.where(left, ahead, slopes)
+        if len(rows) < FEW_LEFT * len(left):
+            some = np.take(logits, rows, axis=1), shapes.take(rows), target[rows]
+            ends = low[rows], high[rows]
+            found = _approach(*some, (slopes[rows], tilts[rows]), ends, n_steps - step - 1)
+            weights[:, rows] = found
+            break
+    return weights
+
+
+def _ahead(weights: Floats, shapes: Shapes, target: Floats, slopes: Floats) -> Floats:
+    """Return slopes after a step of Newton.
+
+    It is taken on the log-odds of the Brier uncertainty between those of the components, which are
+    closer to linear.
+    """
+    least = shapes.brier.min(axis=0)
+    width = np.maximum(shapes.brier.max(axis=0) - least, TINY)
+    along = mean_of(change_along(weights, shapes.brier, shapes), shapes.brier) + STIFFNESS
+    now = np.clip((mean_of(weights, shapes.brier) - least) / width, EDGE, 1 - EDGE)
+    then = np.clip((target - STIFFNESS * slopes - least) / width, EDGE, 1 - EDGE)
+    steps = (log_odds(then) - log_odds(now)) * (now * (1 - now) * width / along)
+    return np.asarray(slopes + np.clip(steps, -LONGEST, LONGEST))
 
 
 def shannon_slopes(items: Unsettled, settled: Settled) -> Floats:

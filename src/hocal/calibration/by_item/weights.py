@@ -21,12 +21,14 @@ from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.ridge_choice import FoldedParameters, choose_penalty
 
 __all__ = [
+    "FEW_LEFT",
     "LEVEL",
     "N_OWN",
     "Pool",
     "Shapes",
     "change_along",
     "fit_weights",
+    "log_odds",
     "logits_of",
     "softmax",
     "solve_tilts",
@@ -141,7 +143,7 @@ def _narrow(
     """Take Newton's steps; when few items are left, with these alone: none depends on others."""
     low, high = bounds
     exact = EXACT[logits.dtype.itemsize]
-    target = _log_odds(share)
+    target = log_odds(share)
     for step in range(n_steps):
         weights = softmax(logits + tilts * outside)
         mean = np.einsum("ci,ci->i", weights, outside)
@@ -153,7 +155,7 @@ def _narrow(
         low = np.where(gap < 0, tilts, low)
         spread = np.einsum("ci,ci,ci->i", weights, outside, outside) - mean**2
         slope = np.maximum(spread, 1e-12) / np.maximum(mean * (1 - mean), 1e-12)
-        ahead = tilts - (_log_odds(mean) - target) / slope
+        ahead = tilts - (log_odds(mean) - target) / slope
         ahead = np.where((ahead > low) & (ahead < high), ahead, (low + high) / 2)
         tilts = np.where(left, ahead, tilts)
         rows = np.flatnonzero(left)
@@ -167,7 +169,8 @@ def _narrow(
     return tilts, weights
 
 
-def _log_odds(share: Floats) -> Floats:
+def log_odds(share: Floats) -> Floats:
+    """Return the log-odds of shares, within what single precision can tell."""
     kept = np.clip(share, 1e-12, 1 - 1e-7)
     return np.asarray(np.log(kept / (1 - kept)))
 
