@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 import hocal
 from hocal._base.typing import Array
-from hocal.calibration.by_item.anchors import anchor_brier, anchor_shannon, left_open
+from hocal.calibration.by_item.anchors import (
+    FARTHEST,
+    OFF,
+    OFF_BY,
+    OWN_DOUBT,
+    anchor_brier,
+    anchor_shannon,
+    left_open,
+    weigh_up,
+)
 from hocal.calibration.by_item.settling import (
     CLOSE,
     SPLIT_LEVELS,
@@ -22,9 +32,9 @@ from hocal.calibration.by_item.settling import (
     unsettled,
 )
 from hocal.calibration.by_item.shapes import (
-    ALL_POOL,
     SPLIT_POOL,
     Beyond,
+    all_pool,
     all_shapes,
     split_shapes,
     with_split,
@@ -47,7 +57,8 @@ def shapes_of(prediction: Array, split_logits: Array) -> tuple[Shapes, Unsettled
     split = split_shapes(prediction, np.ones((1, n_items)))
     shapes, beyond = all_shapes(prediction, prediction, split, softmax(split_logits.copy()))
     noise = np.random.default_rng(1).normal(size=shapes.brier.shape)
-    return shapes, unsettled(split_logits, beyond, ALL_POOL.base[:, None] + noise, shapes)
+    base = all_pool(prediction.shape[1]).base[:, None]
+    return shapes, unsettled(split_logits, beyond, base + noise, shapes)
 
 
 def items(n_items: int) -> Unsettled:
@@ -255,7 +266,77 @@ def test_brier_gives_way_where_no_shift_leads_to_the_level() -> None:
 
 def test_fewer_labels_and_more_classes_leave_more_open() -> None:
     assert left_open(2, 10) == pytest.approx(4 * left_open(4, 10))
-    assert left_open(2, 100) == pytest.approx(2 * left_open(2, 10))
+    assert left_open(2, 100) == pytest.approx(8 * left_open(2, 10))
+
+
+@pytest.mark.parametrize("level", [0.9, 1.02, 1.2, 1.6])
+@pytest.mark.parametrize("doubt", [0.01, 0.1])
+def test_what_weights_and_levels_say_is_weighed_up_by_bayes(level: float, doubt: float) -> None:
+    """What both differ by is measured in units of their geometric mean."""
+    gap = (level - 1) / np.sqrt(level)
+    truth = np.linspace(-2, 4, 60_001)
+    usual = norm.pdf(gap, truth, doubt)
+    off = norm.pdf(gap, truth, np.hypot(doubt, OFF_BY))
+    posterior = norm.pdf(0, truth, OWN_DOUBT) * ((1 - OFF) * usual + OFF * off)
+
+    found = weigh_up(1.0, level, doubt**2)
+
+    way = (posterior @ truth) / posterior.sum() / gap
+    assert found == pytest.approx(1 + way * (level - 1), abs=1e-6)
+
+
+def test_levels_that_say_something_else_altogether_are_hardly_believed() -> None:
+    slightly, wholly = weigh_up(1.0, 0.95, 0.0), weigh_up(1.0, 0.4, 0.0)
+
+    assert slightly == pytest.approx(0.95, abs=0.003)
+    assert wholly > 0.95
+    assert weigh_up(1.0, 0.0, 0.1) == pytest.approx(1.0, abs=0.1)
+    assert weigh_up(0.0, 0.0, 0.1) == 0
+
+
+def test_more_classes_start_from_a_narrower_spread_above_the_middle() -> None:
+    few, more, many = (all_pool(n_classes) for n_classes in (2, 10, 100))
+    level = many.kinds[:, 1]
+    dirichlet = many.kinds[:, [0, 2]].sum(axis=1) == 0
+
+    assert few.base.tolist() == more.base.tolist()
+    assert (many.kinds == few.kinds).all()
+    high, low = dirichlet & (level > 1), dirichlet & (level < -1)
+    assert (many.base[high] < few.base[high] - 1).all()
+    assert (many.base[low] > few.base[low]).all()
+
+
+def test_shifts_end_before_they_lead_astray() -> None:
+    """Where nearly all weight is on one component, no shift makes items much less uncertain."""
+    some = items(200)
+    logits = np.full_like(some.logits, -5.0)
+    logits[3] = 0
+    single = unsettled(some.split_logits, some.beyond, logits, some.shapes)
+    level = 0.8 * float((single.weights * single.shapes.shannon).sum(axis=0).mean())
+
+    shifts, _ = anchor_shannon(single, single.brier, np.zeros(200, int), np.array([level]), 0.0)
+
+    assert shifts == pytest.approx([-FARTHEST])
+
+
+LAPSES = 0.01 + 0.89 * np.eye(11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("k", "most"), [(2, 0.12), (3, 0.05)])
+def test_lapses_are_not_taken_for_certainty(k: int, most: float, known: bool) -> None:
+    """Nine labels in ten name one class, which the model knows or not: .555 nats."""
+    generator = np.random.default_rng(3)
+    truth = LAPSES[generator.integers(11, size=5_000)]
+    noise = np.exp(0.1 * generator.normal(size=truth.shape))
+    predictions = (truth if known else np.ones_like(truth)) * noise
+    predictions /= predictions.sum(axis=1, keepdims=True)
+
+    calibrator = hocal.SnapshotCalibrator().fit(predictions, generator.multinomial(k, truth))
+
+    found = calibrator.decompose(predictions).aleatoric.mean()
+    assert found == pytest.approx(-(LAPSES[0] * np.log(LAPSES[0])).sum(), abs=most)
 
 
 @pytest.mark.parametrize(("right", "way"), [("mixture", 0.0), ("mean", 0.5), ("regression", 1.0)])

@@ -4,7 +4,8 @@ The labels of a whole cell tell its mean aleatoric uncertainty better than any i
 the Brier uncertainty that is expected of a cell's items one number is added, so that on average
 they come nearer to the cell's and keep their differences.  Another shifts their weights, the Brier
 uncertainty of each held, until the mean Shannon uncertainty meets the cell's.  How far to go is a
-matter of the cell's number of items, and for Shannon of the number of labels, which leave it open.
+matter of the cell's number of items, and for Shannon of the numbers of labels and of classes, which
+leave it open, and of whether cells and items say much the same.
 """
 
 from __future__ import annotations
@@ -12,23 +13,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from hocal._base.typing import Array, Index, Mask
 from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.settling import Unsettled, mean_of, settle, shannon_slopes
 
-__all__ = ["N_ANCHORS", "anchor_brier", "anchor_shannon", "left_open"]
+__all__ = ["FARTHEST", "N_ANCHORS", "anchor_brier", "anchor_shannon", "left_open", "weigh_up"]
 
 N_ANCHORS = 2  # of a cell: what is added to its items' Brier uncertainty, and their shift
 HALF_WAY = 50.0  # items of a cell that move their Brier uncertainty half way to its level
 STEPS = 8  # of Levenberg and Marquardt, at most
 SMALL = 0.1  # step that ends them: it moves uncertainties by less than a thousandth
 NOISE = 0.3  # variance of an item's Shannon uncertainty around its cell's: what one item tells
-# How far worlds that show the same k labels of l classes differ in Shannon uncertainty, relative to
-# it, is about .28 ln(l) / k^2 to either side (experiments/left_open.py).  Levels err by a part.
-LEFT_OPEN = 0.05
-OWN_DOUBT = 0.08  # relative error of Shannon uncertainty of the weights that were learnt
+# Labels leave much open (experiments/left_open.py), so levels err: with k labels of l classes by
+# about .005 ln(l)^3 / k^2 of the Shannon uncertainty, in worlds of up to 100 classes (worlds.py).
+LEFT_OPEN = 0.005
+OWN_DOUBT = 0.07  # relative error of Shannon uncertainty of the weights that were learnt
+# Now and then levels are off altogether: of all that fits the labels, they are what fits best, and
+# that may be an end of what is possible. Weights stay nearer to what is usual.
+OFF = 0.05  # how often
+OFF_BY = 0.3  # by which part
 SHARED_PRECISION = 0.001  # of the shift that all cells share: tens of units where splits are free
+FARTHEST = 20.0  # shift: beyond, Shannon uncertainty hardly moves and new items go astray
 CELL_PRECISION = 0.1  # of a cell's own shift: some 50 items move its level half way
 FIRST_DAMPING = 0.1  # of a step, relative to the curvature
 # Change of Shannon uncertainty, relative to it, with a shift of one, below which components have no
@@ -53,7 +60,7 @@ class _State(NamedTuple):
 
 def left_open(n_labels: float, n_classes: int) -> float:
     """Return the relative error of levels of Shannon uncertainty that labels leave open."""
-    return float(LEFT_OPEN * np.log(n_classes) / max(n_labels, 1.0) ** 2)
+    return float(LEFT_OPEN * np.log(n_classes) ** 3 / max(n_labels, 1.0) ** 2)
 
 
 def anchor_brier(expected: Array, cells: Index, levels: Array) -> tuple[Array, Array]:
@@ -121,15 +128,24 @@ def anchor_shannon(
     level = float(levels[cells].mean())
     settled = settle(items, target, np.zeros(len(rows)))
     own = float(mean_of(settled.weights, settled.shapes.shannon).mean())
-    known = (OWN_DOUBT * level) ** 2
-    say = known / (known + (doubt * level) ** 2 + NOISE / len(rows))
-    wanted = own + say * (level - own)
+    wanted = weigh_up(own, level, doubt**2 + NOISE / len(rows) / max(level, TINY) ** 2)
     together = _Problem(items, target, np.zeros_like(cells), np.array([wanted]))
     shared = together.solve(np.zeros(1), SHARED_PRECISION, np.array([near]))
     alone = _Problem(items, target, cells, levels * (wanted / max(level, TINY)))
     centre = np.repeat(shared, len(levels))
     shifts = alone.solve(centre, CELL_PRECISION, centre)
     return shifts, together.given_way(shared) * float(target.mean())
+
+
+def weigh_up(own: float, level: float, doubt: float) -> float:
+    """Return the expected truth, given what the weights say and what the levels do.
+
+    Levels err by a part whose square is `doubt` in most cases, and by far more in some.
+    """
+    variances = OWN_DOUBT**2 + doubt + np.array([0.0, OFF_BY**2])
+    gap = (level - own) ** 2 / max(level * own, TINY)
+    chances = softmax(np.log([1 - OFF, OFF]) - (gap / variances + np.log(variances)) / 2)
+    return own + OWN_DOUBT**2 * float(chances @ (1 / variances)) * (level - own)
 
 
 class _Problem:
@@ -153,7 +169,7 @@ class _Problem:
             step = right / curvature
             if np.abs(step).max() < SMALL:
                 break
-            trial = self._at(state.shifts + step, centre, precision)
+            trial = self._at(np.clip(state.shifts + step, -FARTHEST, FARTHEST), centre, precision)
             better = trial.loss < state.loss
             state = state.keep(better, trial)
             damping = np.where(better, damping / 4, damping * 8)

@@ -29,7 +29,7 @@ from hocal.calibration.by_item.disagreement import fit_disagreement, observed_di
 from hocal.calibration.by_item.model import ItemModel, Items, scaled_inputs
 from hocal.calibration.by_item.ridge_choice import FoldedParameters
 from hocal.calibration.by_item.settling import Unsettled, unsettled
-from hocal.calibration.by_item.shapes import ALL_POOL, SPLIT_POOL, all_shapes, split_shapes
+from hocal.calibration.by_item.shapes import SPLIT_POOL, all_pool, all_shapes, split_shapes
 from hocal.calibration.by_item.stacking import choose_ways
 from hocal.calibration.by_item.temperatures import fit_temperatures, temper
 from hocal.calibration.by_item.top_shares import TopShares, component_log_likelihood, top_shares
@@ -220,9 +220,10 @@ def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
     split_weights = softmax(split_logits.copy())
     shapes, beyond = all_shapes(mean, mean, beyond_top, split_weights)
     _, logs = component_log_likelihood(top, split_weights.T, labels)
-    weights = fit_weights(ALL_POOL, shapes, _likelihoods(logs), folds, int(folds.max()) + 1)
+    pool = all_pool(mean.shape[1])
+    weights = fit_weights(pool, shapes, _likelihoods(logs), folds, int(folds.max()) + 1)
     logits = _by_fold(
-        folds, lambda rows, fold: logits_of(ALL_POOL, shapes.take(rows), weights.take(fold))
+        folds, lambda rows, fold: logits_of(pool, shapes.take(rows), weights.take(fold))
     )
     return _Learnt(split, weights, unsettled(split_logits, beyond, logits, shapes))
 

@@ -35,7 +35,7 @@ from hocal.calibration.by_item.disagreement import DisagreementRegression
 from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.ridge_choice import FoldedParameters
 from hocal.calibration.by_item.settling import settle, unsettled
-from hocal.calibration.by_item.shapes import ALL_POOL, SPLIT_POOL, all_shapes, split_shapes
+from hocal.calibration.by_item.shapes import SPLIT_POOL, all_pool, all_shapes, split_shapes
 from hocal.calibration.by_item.temperatures import temper
 from hocal.calibration.by_item.weights import logits_of, softmax
 from hocal.calibration.first_order.recalibration import Recalibration
@@ -149,7 +149,7 @@ class ItemModel:
         items = Items(members, features, check_cells(cells, len(members), n_cells=self.n_cells))
         prediction = np.empty((len(members), members.shape[2]))
         split = np.empty((len(members), len(SPLIT_POOL.base)))
-        weights = np.empty((len(members), len(ALL_POOL.base)))
+        weights = np.empty((len(members), len(all_pool(members.shape[2]).base)))
 
         def work(part: tuple[int, Any]) -> None:
             fold, rows = part
@@ -187,7 +187,8 @@ class ItemModel:
         weighed_by = _scale(saved, "weighed_by")
         n_inputs = 1 + len(weighed_by.centre)
         places = (saved.within(f"recalibration.{place}.") for place in range(n_fits))
-        sizes = [len(pool.base) + pool.n_functions * n_inputs for pool in (SPLIT_POOL, ALL_POOL)]
+        pools = SPLIT_POOL, all_pool(2)  # of the same size whatever the number of classes
+        sizes = [len(pool.base) + pool.n_functions * n_inputs for pool in pools]
         return cls(
             recalibrations=tuple(Recalibration.from_arrays(place) for place in places),
             disagreement=_disagreement(saved, n_fits),
@@ -216,7 +217,7 @@ class ItemModel:
         split_logits = logits_of(SPLIT_POOL, split, self.split.take(fold))
         exact = _sum_to_one(mean)
         shapes, beyond = all_shapes(mean, exact, split, softmax(split_logits.copy()))
-        logits = logits_of(ALL_POOL, shapes, self.weights.take(fold))
+        logits = logits_of(all_pool(mean.shape[1]), shapes, self.weights.take(fold))
         learnt = unsettled(split_logits, beyond, logits, shapes)
         offset, shift = self.anchors[fold + 1][items.cells].T.astype(np.float32)
         way = np.float32(self.ways[fold + 1])

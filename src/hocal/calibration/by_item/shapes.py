@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +21,9 @@ from hocal.calibration.by_item.top_shares import (
 from hocal.calibration.by_item.weights import Pool, Shapes
 
 __all__ = [
-    "ALL_POOL",
     "SPLIT_POOL",
     "Beyond",
+    "all_pool",
     "all_shapes",
     "second_moment",
     "split_shapes",
@@ -30,10 +31,13 @@ __all__ = [
 ]
 
 CENTRE = np.log(5.0)  # middle of the levels: two labels are separate draws five times in six
-# Spread of the levels.  Two labels tell only the mean of 1 / (s + 1); a wide prior would fill the
-# rest with extremes and overstate Shannon uncertainty with many classes.
-SPREAD = 1.0
-STAR_ODDS = 3.0  # of a star against the Dirichlet of its level: lapses are what people do
+SPREAD = 1.0  # of the levels
+# Two labels tell only the mean of 1 / (s + 1), while Shannon uncertainty rises with ln(s), to that
+# of all classes: a prior that is wide above the middle would fill the rest with extremes, and
+# overstate it the more, the more classes there are.
+SPREAD_ABOVE = np.log(10.0)  # divided by ln(n_classes), but SPREAD at most
+STAR_CENTRE = -1.0  # of the levels of stars: people lapse rarely, about one time in seven
+STAR_ODDS = 0.3  # of the likeliest star against the likeliest Dirichlet
 LEAST_SHARE = 0.02  # outside the top class: below, the split is as good as certain anyway
 DIFFERING = 0.3  # weight of all components whose top class has another share
 
@@ -61,15 +65,16 @@ def _separate(components: Components) -> Array:
     return np.concatenate([s / (s + 1), 1 - (1 - components.lapses) ** 2])
 
 
-def _pool(components: Components, n_more: int) -> Pool:
+def _pool(components: Components, spread_above: float, n_more: int) -> Pool:
     """Return components around a mean, normal in their level, and more of equal weight."""
     separate = _separate(components)
-    levels = np.log(separate / (1 - separate)) - CENTRE
+    levels = np.log(separate / (1 - separate))
     star = np.arange(len(components)) >= components.n_dirichlets
-    base = -0.5 * (levels / SPREAD) ** 2
+    away = levels - np.where(star, STAR_CENTRE, CENTRE)
+    base = -0.5 * (away / np.where(away > 0, spread_above, SPREAD)) ** 2
     base -= logsumexp(base[~star])
     base[star] += np.log(STAR_ODDS)
-    kinds = np.stack([star.astype(float), levels / 2], axis=1)
+    kinds = np.stack([star.astype(float), (levels - CENTRE) / 2], axis=1)
     if not n_more:
         return Pool(base, kinds)
     more = np.full(n_more, np.log(DIFFERING / n_more))
@@ -78,8 +83,14 @@ def _pool(components: Components, n_more: int) -> Pool:
     return Pool(np.append(base, more), np.column_stack([kinds, differs]))
 
 
-SPLIT_POOL = _pool(BEYOND_TOP, 0)
-ALL_POOL = _pool(AROUND_PREDICTION, N_SHARES)
+@lru_cache
+def all_pool(n_classes: int) -> Pool:
+    """Return all components, as many and of the same kinds for any number of classes."""
+    spread_above = min(SPREAD, SPREAD_ABOVE / np.log(n_classes))
+    return _pool(AROUND_PREDICTION, spread_above, N_SHARES)
+
+
+SPLIT_POOL = _pool(BEYOND_TOP, SPREAD, 0)
 _SPLIT_RATES = _separate(BEYOND_TOP)
 _WHOLE_RATES = _separate(AROUND_PREDICTION)
 
