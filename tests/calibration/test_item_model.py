@@ -231,6 +231,23 @@ def test_items_follow_the_levels_of_their_cells(n_classes: int) -> None:
     assert epistemic == pytest.approx(entropy(members[:, 0]).mean() - true_aleatoric, abs=0.05)
 
 
+def test_atoms_are_as_uncertain_as_the_closed_form_where_they_hardly_reach_so_far() -> None:
+    """People are torn for certain, or of one mind: one component has nearly all weight."""
+    rng = np.random.default_rng(0)
+    torn = np.arange(600) % 2 == 0
+    first = np.where(torn, 0.5, 0.7) + rng.uniform(-1e-3, 1e-3, 600)
+    predictions = np.column_stack([first, 1 - first])
+    one_mind = np.eye(2)[(rng.random(600) > 0.7).astype(int)]
+    truth = np.where(torn[:, None], 0.5, one_mind)
+    calibrator = hocal.SnapshotCalibrator().fit(predictions, rng.multinomial(6, truth))
+    own = np.tile([2, 0], (600, 1))
+
+    listed = hocal.decompose(calibrator.predict_mixture(predictions, counts=own)).aleatoric
+
+    exact = calibrator.decompose(predictions, counts=own).aleatoric
+    assert listed == pytest.approx(exact, abs=2e-3)
+
+
 def test_items_beat_cells_where_the_whole_prediction_matters() -> None:
     world = dirichlet_world(2000, 6, precision=30.0)
     fresh = dirichlet_world(2000, 6, precision=30.0, seed=1)

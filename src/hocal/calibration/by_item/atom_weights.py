@@ -86,19 +86,29 @@ def _tilt(points: Array, weights: Array, mean: Array, square: Array, entropy: Ar
 
 
 def _minimise(logs: Array, functions: Array) -> Array:
-    """Find weights under which all functions have mean 0: the least sum of tilted weights."""
+    """Find weights under which all functions have mean 0: the least sum of tilted weights.
+
+    Where no weights do, because atoms do not reach so far, steps lead nowhere in the end: the
+    weights that came nearest are kept.
+    """
     open_items = np.arange(len(logs))
-    for _ in range(MAX_STEPS):
+    nearest = np.full(len(logs), np.inf)
+    found = _normalise(logs)
+    for _ in range(1 + MAX_STEPS):
         some = functions[open_items]
         tilted = _normalise(logs[open_items])
         gap = np.einsum("ia,iak->ik", tilted, some)
-        unfinished = np.abs(gap).max(axis=1) > ENOUGH
+        size = np.abs(gap).max(axis=1)
+        nearer = size < nearest[open_items]
+        found[open_items[nearer]] = tilted[nearer]
+        nearest[open_items[nearer]] = size[nearer]
+        unfinished = size > ENOUGH
         if not unfinished.any():
             break
         open_items = open_items[unfinished]
         change = _newton_change(some[unfinished], tilted[unfinished], gap[unfinished])
         logs[open_items] = _descend(logs[open_items], change)
-    return _normalise(logs)
+    return found
 
 
 def _newton_change(functions: Array, weights: Array, gap: Array) -> Array:
