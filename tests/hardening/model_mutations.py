@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as to_bytes
 
-from hocal.calibration.persistence import _checksum
+from hocal.calibration.persistence import VERSION, _checksum
 
 Tensors = dict[str, NDArray[Any]]
 Generator = np.random.Generator
@@ -45,7 +45,7 @@ def write_forged(tensors: Tensors, header: Any, extra: dict[str, str] | None = N
     """Return a file whose checksum is right, whatever it holds."""
     text = header if isinstance(header, str) else json.dumps(header, sort_keys=True)
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    metadata = {"format": "hocal-calibrator", "version": "2", "header": text}
+    metadata = {"format": "hocal-calibrator", "version": str(VERSION), "header": text}
     return to_bytes(arrays, {**metadata, "checksum": _checksum(arrays, text), **(extra or {})})
 
 
