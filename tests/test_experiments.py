@@ -380,7 +380,7 @@ def test_a_better_network_gains_no_more_than_was_called_epistemic() -> None:
     for tenth, gain in kept["gain of the strongest"].items():
         noise = kept["standard error of the gain"].get(tenth, {"mean": 0})["mean"]
         assert gain["mean"] - 2 * noise <= kept["predicted epistemic"][tenth]["mean"]
-    assert kept["rank correlation with the gain"]["epistemic, tenths"]["mean"] > 0.8
+    assert kept["rank correlation with the gain"]["epistemic, tenths"]["mean"] > 0.75
 
 
 def test_no_network_removes_what_was_called_aleatoric() -> None:
@@ -454,12 +454,23 @@ def test_xray_worlds_are_the_stored_ones(load: Load) -> None:
 
 
 @pytest.mark.slow
-def test_uncertainty_has_the_stored_bias_in_a_known_world(load: Load) -> None:
+@pytest.mark.parametrize(
+    ("world", "k"),
+    [("bimodal", 3), ("lapses, class known", 2), ("lapses, class unknown", 3)],
+)
+def test_uncertainty_has_the_stored_bias_in_a_known_world(load: Load, world: str, k: int) -> None:
     script, kept = load("worlds"), stored("worlds")
 
     for method in script.METHODS:
-        found = script.biases("bimodal", 3, method, 0, kept["items"])
-        assert_same(found, kept["bias"]["bimodal"][method]["3"], tolerance=5e-3)
+        found = script.biases(world, k, method, 0, kept["items"])
+        assert_same(found, kept["bias"][world][method][str(k)], tolerance=5e-3)
+
+
+def test_uncertainty_is_as_near_the_truth_as_asked_in_every_known_world() -> None:
+    kept = stored("worlds")
+
+    for found in kept["bias"].values():
+        assert found["reached"] == dict.fromkeys(kept["asked"]["bias"], True)
 
 
 def test_no_promise_fails_more_often_than_allowed_under_hard_use() -> None:
