@@ -29,10 +29,10 @@ NOISE = 0.3  # variance of an item's Shannon uncertainty around its cell's: what
 # Labels leave much open (experiments/left_open.py), so levels err: with k labels of l classes by
 # about .005 ln(l)^3 / k^2 of the Shannon uncertainty, in worlds of up to 100 classes (worlds.py).
 LEFT_OPEN = 0.005
-OWN_DOUBT = 0.07  # relative error of Shannon uncertainty of the weights that were learnt
+OWN_DOUBT = 0.07  # relative error of the weights' Shannon uncertainty, a judgement
 # Now and then levels are off altogether: of all that fits the labels, they are what fits best, and
 # that may be an end of what is possible. Weights stay nearer to what is usual.
-OFF = 0.05  # how often
+OFF = 0.05  # how often, a judgement
 OFF_BY = 0.3  # by which part
 SHARED_PRECISION = 0.001  # of the shift that all cells share: tens of units where splits are free
 FARTHEST = 20.0  # shift: beyond, Shannon uncertainty hardly moves and new items go astray
