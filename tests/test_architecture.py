@@ -159,9 +159,10 @@ ROOMS: dict[str, list[str]] = {
     ],
     "calibration.by_item": [
         "components",
+        "component_draws",
+        "likeness",
         "top_shares",
         "atom_weights",
-        "component_draws",
         "atoms",
         "mixtures",
         "decomposition",

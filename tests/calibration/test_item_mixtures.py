@@ -15,6 +15,8 @@ from hocal.calibration.by_item.components import (
     PRECISIONS,
     SPLIT_PRECISIONS,
 )
+from hocal.calibration.by_item.likeness import N_ALIKE, Likeness
+from hocal.calibration.by_item.likeness import SHARES as ALIKE_SHARES
 from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.top_shares import N_COMPONENTS, N_WHOLE, SHARE_PRECISION, top_shares
 from hocal.uncertainty.entropy import Brier, Shannon
@@ -30,20 +32,42 @@ def tilted_weights(logits: np.ndarray, outside: np.ndarray, share: float) -> np.
     return np.asarray(softmax(logits + brentq(gap, -3000, 3000, xtol=1e-13) * outside))
 
 
-def make_mixtures(n_items: int, n_classes: int, seed: int = 0) -> ItemMixtures:
+def make_likeness(n_items: int, n_classes: int) -> Likeness:
+    """Return a scale, and the same with its classes in another order."""
+    place = np.arange(n_classes)
+    near = np.exp(-np.abs(place[:, None] - place))
+    other = np.random.default_rng(0).permutation(n_classes)
+    return Likeness(np.stack([near, near[np.ix_(other, other)]]), np.arange(n_items) % 2)
+
+
+def make_mixtures(
+    n_items: int, n_classes: int, seed: int = 0, *, alike: bool = False
+) -> ItemMixtures:
     """Return mixtures with random predictions and weights."""
     rng = np.random.default_rng(seed)
     prediction = rng.dirichlet(np.full(n_classes, 0.5), n_items) * 0.99 + 0.01 / n_classes
     top = top_shares(prediction)
     split_weights = rng.dirichlet(np.ones(len(BEYOND_TOP)), n_items)
+    n_more = N_ALIKE if alike else 0
+    outside = [top.outside_by_component(), np.repeat(top.outside[:, None], n_more, axis=1)]
     rows = zip(
-        rng.normal(size=(n_items, N_COMPONENTS)),
-        top.outside_by_component(),
+        rng.normal(size=(n_items, N_COMPONENTS + n_more)),
+        np.concatenate(outside, axis=1),
         top.outside,
         strict=True,
     )
     weights = np.stack([tilted_weights(*row) for row in rows])
-    return ItemMixtures(prediction, split_weights, weights)
+    likeness = make_likeness(n_items, n_classes) if alike else None
+    return ItemMixtures(prediction, split_weights, weights, likeness=likeness)
+
+
+def relabel(mixtures: ItemMixtures, order: list[int]) -> ItemMixtures:
+    """Return the same mixtures of classes in another order."""
+    likeness = mixtures.likeness
+    if likeness is not None:
+        likeness = likeness._replace(matrices=likeness.matrices[:, order][:, :, order])
+    prediction = mixtures.prediction[:, order]
+    return dataclasses.replace(mixtures, prediction=prediction, likeness=likeness)
 
 
 def draw_family(
@@ -57,12 +81,33 @@ def draw_family(
     return lapse * mean + (1 - lapse) * np.eye(len(mean))[rng.choice(len(mean), p=mean)]
 
 
+def chosen_by_likeness(likeness: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the distributions g_J of one item, by scaling rows and columns in turn."""
+    flows = likeness * mean
+    for _ in range(200):
+        flows *= (mean / flows.sum(axis=1))[:, None]
+        flows *= mean / flows.sum(axis=0)
+    return np.asarray(flows / mean[:, None])
+
+
+def draw_alike(mixtures: ItemMixtures, component: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the class J of the first item, and return its label distribution."""
+    assert mixtures.likeness is not None
+    mean = mixtures.prediction[0]
+    kernel = chosen_by_likeness(mixtures.likeness.matrices[0], mean)
+    certain = rng.choice(len(mean), p=mean)
+    share = ALIKE_SHARES[component]
+    return np.asarray(share * kernel[certain] + (1 - share) * np.eye(len(mean))[certain])
+
+
 def draw_item(mixtures: ItemMixtures, rng: np.random.Generator) -> np.ndarray:
     """Draw a label distribution from the first item's mixture, the obvious way."""
     top = top_shares(mixtures.prediction[:1])
-    component = rng.choice(N_COMPONENTS, p=mixtures.weights[0])
+    component = rng.choice(mixtures.weights.shape[1], p=mixtures.weights[0])
     if component < N_WHOLE:
         return draw_family(top.prediction[0], component, PRECISIONS, rng)
+    if component >= N_COMPONENTS:
+        return draw_alike(mixtures, component - N_COMPONENTS, rng)
     share = top.shares[0, component - N_WHOLE]
     outside = rng.beta(SHARE_PRECISION * share, SHARE_PRECISION * (1 - share))
     part = rng.choice(len(BEYOND_TOP), p=mixtures.split_weights[0])
@@ -71,9 +116,9 @@ def draw_item(mixtures: ItemMixtures, rng: np.random.Generator) -> np.ndarray:
     return point
 
 
-@pytest.fixture(scope="module")
-def mixtures() -> ItemMixtures:
-    return make_mixtures(30, 4)
+@pytest.fixture(scope="module", params=[False, True], ids=["classes", "scale"])
+def mixtures(request: pytest.FixtureRequest) -> ItemMixtures:
+    return make_mixtures(30, 4, alike=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +142,10 @@ def test_rows_without_labels_keep_their_mixture(mixtures: ItemMixtures, counts: 
         assert posterior.aleatoric(entropy)[:3] == pytest.approx(before, abs=1e-6)
 
 
-def test_draws_have_the_uncertainty_and_mean_of_the_closed_form() -> None:
+@pytest.mark.parametrize("alike", [False, True])
+def test_draws_have_the_uncertainty_and_mean_of_the_closed_form(alike: bool) -> None:
     """A slow obvious reference, weighted by the likelihood of three labels."""
-    mixture = make_mixtures(1, 3, seed=5)
+    mixture = make_mixtures(1, 3, seed=5, alike=alike)
     seen = np.array([[2, 1, 0]])
     rng = np.random.default_rng(0)
     draws = np.stack([draw_item(mixture, rng) for _ in range(20_000)])
@@ -143,9 +189,12 @@ def test_likelihoods_multiply_over_batches_of_labels(
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("labelled", [False, True])
-def test_probabilities_of_all_snapshots_sum_to_one(n_classes: int, labelled: bool) -> None:
+@pytest.mark.parametrize("alike", [False, True])
+def test_probabilities_of_all_snapshots_sum_to_one(
+    n_classes: int, labelled: bool, alike: bool
+) -> None:
     snapshots = enumerate_snapshots(3, n_classes)
-    item = make_mixtures(1, n_classes)[np.zeros(len(snapshots), dtype=int)]
+    item = make_mixtures(1, n_classes, alike=alike)[np.zeros(len(snapshots), dtype=int)]
     if labelled:
         item = item.condition(np.repeat(snapshots[1:2], len(snapshots), axis=0))
 
@@ -153,8 +202,11 @@ def test_probabilities_of_all_snapshots_sum_to_one(n_classes: int, labelled: boo
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_mean_given_labels_is_the_probability_of_the_next_label(n_classes: int) -> None:
-    item = make_mixtures(1, n_classes)[np.zeros(n_classes, dtype=int)]
+@pytest.mark.parametrize("alike", [False, True])
+def test_the_mean_given_labels_is_the_probability_of_the_next_label(
+    n_classes: int, alike: bool
+) -> None:
+    item = make_mixtures(1, n_classes, alike=alike)[np.zeros(n_classes, dtype=int)]
     seen = np.zeros((n_classes, n_classes), dtype=int)
     seen[:, :2] = [1, 2]
     posterior = item.condition(seen)
@@ -182,7 +234,7 @@ def test_brier_uncertainty_is_the_chance_that_two_labels_differ(mixtures: ItemMi
 
 def test_relabelling_classes_relabels_the_mean(mixtures: ItemMixtures, counts: np.ndarray) -> None:
     order = [2, 0, 3, 1]
-    relabelled = dataclasses.replace(mixtures, prediction=mixtures.prediction[:, order])
+    relabelled = relabel(mixtures, order)
     first = mixtures.condition(counts)
     second = relabelled.condition(counts[:, order])
 
@@ -233,8 +285,11 @@ def test_weights_of_another_shape_are_refused(mixtures: ItemMixtures) -> None:
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("entropy", ["shannon", "brier"])
-def test_atoms_have_the_decomposition_of_the_closed_form(n_classes: int, entropy: str) -> None:
-    item_mixtures = make_mixtures(40, n_classes)
+@pytest.mark.parametrize("alike", [False, True])
+def test_atoms_have_the_decomposition_of_the_closed_form(
+    n_classes: int, entropy: str, alike: bool
+) -> None:
+    item_mixtures = make_mixtures(40, n_classes, alike=alike)
     parts = hocal.decompose(item_mixtures.to_mixtures(), entropy)
     whole = hocal.uncertainty.entropy.get_entropy(entropy).value(item_mixtures.mean())
 
@@ -251,8 +306,9 @@ def test_atoms_of_many_classes_have_the_uncertainty_of_the_closed_form() -> None
     assert np.abs(mixtures.mean() - item_mixtures.mean()).max() < 0.03
 
 
-def test_atoms_given_labels_have_nearly_the_posterior_mean() -> None:
-    item_mixtures = make_mixtures(200, 3)
+@pytest.mark.parametrize("alike", [False, True])
+def test_atoms_given_labels_have_nearly_the_posterior_mean(alike: bool) -> None:
+    item_mixtures = make_mixtures(200, 3, alike=alike)
     mixtures = item_mixtures.to_mixtures()
     labels = mixtures.draw(3, random_state=0)
     gap = mixtures.condition(labels).mean() - item_mixtures.condition(labels).mean()
@@ -289,7 +345,7 @@ def test_atoms_do_not_depend_on_the_neighbours(mixtures: ItemMixtures) -> None:
 
 def test_relabelling_classes_relabels_the_atoms(mixtures: ItemMixtures) -> None:
     order = [2, 0, 3, 1]
-    relabelled = dataclasses.replace(mixtures, prediction=mixtures.prediction[:, order])
+    relabelled = relabel(mixtures, order)
     first = mixtures.to_mixtures()
     second = relabelled.to_mixtures()
 

@@ -57,7 +57,7 @@ def shapes_of(prediction: Array, split_logits: Array) -> tuple[Shapes, Unsettled
     split = split_shapes(prediction, np.ones((1, n_items)))
     shapes, beyond = all_shapes(prediction, prediction, split, softmax(split_logits.copy()))
     noise = np.random.default_rng(1).normal(size=shapes.brier.shape)
-    base = all_pool(prediction.shape[1]).base[:, None]
+    base = all_pool(prediction.shape[1], False).base[:, None]
     return shapes, unsettled(split_logits, beyond, base + noise, shapes)
 
 
@@ -295,7 +295,7 @@ def test_levels_that_say_something_else_altogether_are_hardly_believed() -> None
 
 
 def test_more_classes_start_from_a_narrower_spread_above_the_middle() -> None:
-    few, more, many = (all_pool(n_classes) for n_classes in (2, 10, 100))
+    few, more, many = (all_pool(n_classes, False) for n_classes in (2, 10, 100))
     level = many.kinds[:, 1]
     dirichlet = many.kinds[:, [0, 2]].sum(axis=1) == 0
 

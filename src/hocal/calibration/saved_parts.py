@@ -208,6 +208,8 @@ def check_item_model(model: ItemModel, shape: InputShape, statistics: CellStatis
     sizes = (model.n_folds, model.n_cells, model.out_of_fold.shape[1])
     if sizes != (N_FOLDS, statistics.n_cells, n_items):
         raise InputError("items", f"must be about {n_items} items", value=f"sizes {sizes}")
+    if model.likeness.shape[1:] not in ((0, 0), (shape.n_classes, shape.n_classes)):
+        raise InputError("items.likeness", f"must be of {shape.n_classes} classes, or of none")
     for recalibration in model.recalibrations:
         if len(recalibration.bias) != shape.n_classes:
             raise InputError("items.recalibration", f"must have {shape.n_classes} classes")

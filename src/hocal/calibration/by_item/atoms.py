@@ -27,7 +27,8 @@ from hocal.calibration.by_item.component_draws import (
     pair_probabilities,
 )
 from hocal.calibration.by_item.components import AROUND_PREDICTION, BEYOND_TOP, TINY
-from hocal.calibration.by_item.top_shares import N_WHOLE, ItemBlock
+from hocal.calibration.by_item.likeness import Alike
+from hocal.calibration.by_item.top_shares import N_COMPONENTS, N_WHOLE, ItemBlock
 
 __all__ = ["MAX_STRATA", "Plan", "least_atoms", "list_atoms", "make_plan"]
 
@@ -60,6 +61,8 @@ class _Ranked(NamedTuple):
     counts: Array
     counts_outside: Array  #: 0 at the top class
     top: Index  #: (n_items,) rank of the top class
+    alike: Alike | None
+    certain: Array | None  #: (n_items, N_ALIKE, n_classes) probabilities of the class J
 
 
 class _Hypothetical(NamedTuple):
@@ -111,7 +114,12 @@ def _rank(block: ItemBlock, mean: Array, order: Index) -> _Ranked:
     top = np.argmax(order == block.top.top[:, None], axis=1)
     outside = seen.copy()
     outside[np.arange(len(top)), top] = 0
-    return _Ranked(means, prediction, split, seen, outside, top)
+    alike = certain = None
+    if block.alike is not None:
+        alike = block.alike.reorder(order)
+        given = block.alike.posterior(block.labels)
+        certain = np.take_along_axis(given, order[:, None], axis=2)
+    return _Ranked(means, prediction, split, seen, outside, top, alike, certain)
 
 
 def make_plan(n_atoms: int, n_classes: int) -> Plan:
@@ -212,12 +220,15 @@ def _atoms(block: ItemBlock, ranked: _Ranked, plan: Plan) -> tuple[Array, Array]
     shares, share_given_labels = _shares(block, outside.sum(axis=2))
     shares = shares * split.sum(axis=2, keepdims=True)
     whole = pair_probabilities(AROUND_PREDICTION, ranked.prediction, ranked.counts, every)
-    weights = np.concatenate([whole, shares], axis=2) * block.weights[:, None]
+    parts = [whole, shares]
+    if ranked.alike is not None and ranked.certain is not None:
+        parts.append(ranked.alike.pair_probabilities(ranked.certain, every))
+    weights = np.concatenate(parts, axis=2) * block.weights[:, None]
     component = choose(weights, np.broadcast_to(plan.position, label.shape[:2]))
     part = choose(split, component.position)
     points = _points(ranked, plan, (component, part), (every, Pairs(label, outside)))
-    around = component.place < N_WHOLE
-    _set_shares(points, ranked.top, ~around, component.place - N_WHOLE, share_given_labels)
+    differs = (component.place >= N_WHOLE) & (component.place < N_COMPONENTS)
+    _set_shares(points, ranked.top, differs, component.place - N_WHOLE, share_given_labels)
     orders = np.where(plan.second == WITH_LEADER, 2.0, 1.0)  # the leader first or second
     mass = weights.sum(axis=2) * orders / np.maximum(chosen.chance, TINY)
     return points, mass / plan.size
@@ -236,13 +247,19 @@ def _shares(block: ItemBlock, n_outside: Index) -> tuple[Array, Array]:
 def _points(
     ranked: _Ranked, plan: Plan, choices: tuple[Choice, Choice], pairs: tuple[Pairs, Pairs]
 ) -> Array:
-    """Draw from the family around the prediction, or from that of the split."""
+    """Draw from the family around the prediction, from that of the split, or by likeness."""
     around = choices[0].place < N_WHOLE
+    by_likeness = choices[0].place >= N_COMPONENTS
+    differs = ~(around | by_likeness)
     points = np.empty((*around.shape, ranked.mean.shape[1]))
     draws = _draws(around, choices[0], pairs[0], plan)
     points[around] = draw_points(AROUND_PREDICTION, ranked.prediction, ranked.counts, draws)
-    draws = _draws(~around, choices[1], pairs[1], plan)
-    points[~around] = draw_points(BEYOND_TOP, ranked.split, ranked.counts_outside, draws)
+    draws = _draws(differs, choices[1], pairs[1], plan)
+    points[differs] = draw_points(BEYOND_TOP, ranked.split, ranked.counts_outside, draws)
+    if ranked.alike is not None and ranked.certain is not None:
+        draws = _draws(by_likeness, choices[0], pairs[0], plan)
+        chosen = draws.item, draws.component - N_COMPONENTS, draws.pairs, draws.position
+        points[by_likeness] = ranked.alike.choose_points(ranked.certain, *chosen)
     return points
 
 

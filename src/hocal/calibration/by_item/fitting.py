@@ -24,15 +24,32 @@ from hocal.calibration.by_item.columns import (
     entropy_of_rows,
     mixture_columns,
 )
-from hocal.calibration.by_item.components import BEYOND_TOP, Labels, labels_of
+from hocal.calibration.by_item.components import (
+    AROUND_PREDICTION,
+    BEYOND_TOP,
+    Labels,
+    labels_of,
+)
 from hocal.calibration.by_item.disagreement import fit_disagreement, observed_disagreement
+from hocal.calibration.by_item.likeness import (
+    MOST_CLASSES,
+    POWERS,
+    Likeness,
+    count_together,
+    likeness_of,
+    make_alike,
+)
 from hocal.calibration.by_item.model import ItemModel, Items, scaled_inputs
 from hocal.calibration.by_item.ridge_choice import FoldedParameters
 from hocal.calibration.by_item.settling import Unsettled, unsettled
 from hocal.calibration.by_item.shapes import SPLIT_POOL, all_pool, all_shapes, split_shapes
 from hocal.calibration.by_item.stacking import choose_ways
 from hocal.calibration.by_item.temperatures import fit_temperatures, temper
-from hocal.calibration.by_item.top_shares import TopShares, component_log_likelihood, top_shares
+from hocal.calibration.by_item.top_shares import (
+    TopShares,
+    component_log_likelihood,
+    top_shares,
+)
 from hocal.calibration.by_item.weights import Shapes, fit_weights, logits_of, softmax
 from hocal.calibration.first_order.recalibration import CrossFitted
 
@@ -46,6 +63,13 @@ OUT_OF_FOLD_BLOCKS = 8  # of items that are predicted at once: enough for severa
 # Items whose labels know the mean disagreement as well as the levels of cells do: their squared
 # relative noise is 3 / n, and the levels are off by some 4%.
 LEVEL_ITEMS = 2000
+# Nats per item by which likeness must tell others' labels better than its absence does: .07 on the
+# scale of SummEval.  Where classes merely look alike (.002 to .02 on CIFAR-10H and ImageNet-16H) it
+# makes neither what own labels say of disagreement nor the averages of cells better.
+LEAST_GAIN = 0.03
+FEWEST_GAIN = 5.0  # nats of all items together: less may be chance
+GAIN_ITEMS = 5_000  # by which it is judged
+GAIN_STEPS = 30  # of expectation maximisation
 
 
 class _Sample(NamedTuple):
@@ -148,7 +172,7 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
     mean = at_least(mean)
     weighed_by = Scale.of(mixture_columns(mean, expected))
     inputs = scaled_inputs(mean, expected, weighed_by)
-    learnt = _learn_weights(mean, inputs, sample)
+    learnt = _learn_weights(mean, inputs, expected, sample)
     ways = choose_ways(learnt.items.brier, expected, *observed, folds)
     return ItemModel(
         recalibrations=(first.final, *first.without),
@@ -158,8 +182,9 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
         weighed_by=weighed_by,
         split=learnt.split,
         weights=learnt.weights,
+        likeness=learnt.likeness,
         ways=ways,
-        anchors=_anchor_folds(learnt.items, sample, expected, ways, levels),
+        anchors=_anchor_folds(learnt, sample, expected, ways, levels),
         out_of_fold=np.empty((2, 0)),
     )
 
@@ -204,10 +229,11 @@ class _Learnt(NamedTuple):
 
     split: FoldedParameters
     weights: FoldedParameters
+    likeness: Array  #: (1 + n_folds, n_classes, n_classes), none where all classes are alike
     items: Unsettled  #: of the sample, each by the parameters without its fold
 
 
-def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
+def _learn_weights(mean: Array, inputs: Array, expected: Array, sample: _Sample) -> _Learnt:
     """Learn the weights of the split beyond the top class, then of all components."""
     folds = sample.folds
     labels = labels_of(sample.counts)
@@ -218,14 +244,47 @@ def _learn_weights(mean: Array, inputs: Array, sample: _Sample) -> _Learnt:
         folds, lambda rows, fold: logits_of(SPLIT_POOL, beyond_top.take(rows), split.take(fold))
     )
     split_weights = softmax(split_logits.copy())
-    shapes, beyond = all_shapes(mean, mean, beyond_top, split_weights)
-    _, logs = component_log_likelihood(top, split_weights.T, labels)
-    pool = all_pool(mean.shape[1])
+    likeness = _find_likeness(mean, expected, sample)
+    alike = make_alike(Likeness(likeness, folds + 1), mean) if likeness.size else None
+    shapes, beyond = all_shapes(mean, mean, beyond_top, split_weights, alike)
+    _, logs = component_log_likelihood(top, split_weights.T, labels, alike)
+    pool = all_pool(mean.shape[1], alike is not None)
     weights = fit_weights(pool, shapes, _likelihoods(logs), folds, int(folds.max()) + 1)
     logits = _by_fold(
         folds, lambda rows, fold: logits_of(pool, shapes.take(rows), weights.take(fold))
     )
-    return _Learnt(split, weights, unsettled(split_logits, beyond, logits, shapes))
+    return _Learnt(split, weights, likeness, unsettled(split_logits, beyond, logits, shapes))
+
+
+def _find_likeness(mean: Array, expected: Array, sample: _Sample) -> Array:
+    """Return how alike classes are, or nothing where that does not tell others' labels better."""
+    none_found = np.ones((2 + int(sample.folds.max()), 0, 0))
+    if not 2 < mean.shape[1] <= MOST_CLASSES:
+        return none_found
+    together = count_together(mean, expected, sample.counts, sample.folds)
+    rows = np.arange(0, len(mean), -(-len(mean) // GAIN_ITEMS))
+    labels = labels_of(sample.counts[rows])
+    around = AROUND_PREDICTION.log_likelihood(mean[rows], labels)
+    fits = []
+    for power in (0.0, *POWERS):
+        likeness = Likeness(likeness_of(together, power), sample.folds[rows] + 1)
+        alike = make_alike(likeness, mean[rows])
+        fits.append(_fit_of(np.concatenate([around, alike.log_likelihood(labels)], axis=1)))
+    best = int(np.argmax(fits[1:]))
+    gain = fits[1 + best] - fits[0]
+    if gain < max(LEAST_GAIN * len(rows), FEWEST_GAIN):
+        return none_found
+    return likeness_of(together, POWERS[best])
+
+
+def _fit_of(logs: Array) -> float:
+    """Return the log-likelihood under the best weights that all items share."""
+    most = logs.max(axis=1)
+    likelihood = np.exp(logs - most[:, None])
+    weights = np.full(logs.shape[1], 1 / logs.shape[1])
+    for _ in range(GAIN_STEPS):
+        weights *= (1 / (likelihood @ weights)) @ likelihood / len(logs)
+    return float((most + np.log(likelihood @ weights)).sum())
 
 
 def _learn_split(top: TopShares, labels: Labels, shapes: Shapes, folds: Index) -> FoldedParameters:
@@ -238,15 +297,16 @@ def _learn_split(top: TopShares, labels: Labels, shapes: Shapes, folds: Index) -
 
 
 def _anchor_folds(
-    items: Unsettled, sample: _Sample, expected: Array, ways: Array, levels: Array
+    learnt: _Learnt, sample: _Sample, expected: Array, ways: Array, levels: Array
 ) -> Array:
     """Return the anchors of cells from all items, then without each fold."""
     anchors: list[Array] = []
-    doubt = left_open(float(sample.counts.sum(axis=1).mean()), sample.counts.shape[1])
+    n_labels = float(sample.counts.sum(axis=1).mean())
+    doubt = left_open(n_labels, sample.counts.shape[1])
     for place, (way, level) in enumerate(zip(ways, levels, strict=True)):
         others = np.flatnonzero(sample.folds != place - 1)
         cells = sample.items.cells[others]
-        some = items.take(others)
+        some = learnt.items.take(others)
         target = some.brier + way * (expected[others] - some.brier)
         offsets, shannon = anchor_brier(target, cells, level)
         target += offsets[cells]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from hocal._base.typing import Array, Counts
 from hocal._base.validation import check_counts, check_integer, label_totals
 from hocal.calibration.by_item.atoms import least_atoms, list_atoms, make_plan
 from hocal.calibration.by_item.components import BEYOND_TOP, labels_of
+from hocal.calibration.by_item.likeness import N_ALIKE, Alike, Likeness, make_alike
 from hocal.calibration.by_item.top_shares import (
     N_COMPONENTS,
     ItemBlock,
@@ -43,7 +44,8 @@ class ItemMixtures:
     """A batch of mixtures over label distributions, one for each item, in closed form.
 
     The mixture of an item is a weighted sum of components around its prediction: Dirichlets and
-    stars (`components`), and components with other shares of the top class (`top_shares`). Labels
+    stars (`components`), components with other shares of the top class (`top_shares`), and, where
+    some classes are more alike than others, components in which people choose by likeness. Labels
     that were seen change the weights and the components exactly.
 
     Parameters
@@ -57,17 +59,21 @@ class ItemMixtures:
         that of the prediction.
     counts : array or CSR matrix of shape (n_items, n_classes), optional
         Labels seen so far.
+    likeness : Likeness, optional
+        How alike classes are, if some are more alike than others.
     """
 
     prediction: Array
     split_weights: Array
     weights: Array
     counts: Counts | None = None
+    likeness: Likeness | None = None
 
     def __post_init__(self) -> None:
         n_items = len(self.prediction)
         _check_shape("split_weights", self.split_weights, (n_items, len(BEYOND_TOP)))
-        _check_shape("weights", self.weights, (n_items, N_COMPONENTS))
+        n_components = N_COMPONENTS + (0 if self.likeness is None else N_ALIKE)
+        _check_shape("weights", self.weights, (n_items, n_components))
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -75,9 +81,12 @@ class ItemMixtures:
     def __getitem__(self, items: Any) -> ItemMixtures:
         """Return the mixtures of some items: an integer, a slice, integers or a mask."""
         rows = np.arange(len(self))[items].reshape(-1)
-        counts = None if self.counts is None else self.counts[rows]
         return ItemMixtures(
-            self.prediction[rows], self.split_weights[rows], self.weights[rows], counts
+            self.prediction[rows],
+            self.split_weights[rows],
+            self.weights[rows],
+            None if self.counts is None else self.counts[rows],
+            None if self.likeness is None else self.likeness.take(rows),
         )
 
     def __repr__(self) -> str:
@@ -131,8 +140,7 @@ class ItemMixtures:
         counts : array or sparse matrix of shape (n_items, n_classes)
             The item's own labels, which had no part in making its mixture.
         """
-        seen = self._with_seen(self._check_counts(counts))
-        return ItemMixtures(self.prediction, self.split_weights, self.weights, seen)
+        return replace(self, counts=self._with_seen(self._check_counts(counts)))
 
     def log_likelihood(self, counts: Any) -> Array:
         """Return the log-probability of each item's further label counts.
@@ -208,7 +216,12 @@ class ItemMixtures:
         split_weights, weights = self.posterior_weights
         labels = None if self.counts is None else labels_of(self.counts[rows])
         top = top_shares(self.prediction[rows])
-        return ItemBlock(top, split_weights[rows], weights[rows], labels)
+        return ItemBlock(top, split_weights[rows], weights[rows], labels, self._alike(rows))
+
+    def _alike(self, rows: slice) -> Alike | None:
+        if self.likeness is None:
+            return None
+        return make_alike(self.likeness.take(rows), self.prediction[rows])
 
     def _refuse_too_many(self, n_atoms: int) -> None:
         """Refuse to list more numbers than fit into memory with room to work."""
@@ -223,12 +236,14 @@ class ItemMixtures:
             )
 
     def _row_blocks(self) -> Iterator[slice]:
-        rows = max(BLOCK_NUMBERS // max(self.n_classes, N_COMPONENTS), 1)
+        widest = N_COMPONENTS if self.likeness is None else self.n_classes**2
+        rows = max(BLOCK_NUMBERS // max(self.n_classes, widest), 1)
         return (slice(start, start + rows) for start in range(0, len(self), rows))
 
     def _component_logs(self, rows: slice, counts: Counts) -> tuple[Array, Array]:
         top = top_shares(self.prediction[rows])
-        return component_log_likelihood(top, self.split_weights[rows], labels_of(counts[rows]))
+        labels = labels_of(counts[rows])
+        return component_log_likelihood(top, self.split_weights[rows], labels, self._alike(rows))
 
     def _log_evidence(self, counts: Counts) -> Array:
         """Return log-probabilities of all labels in one given order."""

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hocal._base.errors import InputError
 from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_same_length
@@ -32,12 +33,18 @@ from hocal.calibration.by_item.columns import (
     mixture_columns,
 )
 from hocal.calibration.by_item.disagreement import DisagreementRegression
+from hocal.calibration.by_item.likeness import (
+    LEAST_LIKENESS,
+    MOST_LIKENESS,
+    Likeness,
+    make_alike,
+)
 from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.ridge_choice import FoldedParameters
 from hocal.calibration.by_item.settling import settle, unsettled
 from hocal.calibration.by_item.shapes import SPLIT_POOL, all_pool, all_shapes, split_shapes
 from hocal.calibration.by_item.temperatures import temper
-from hocal.calibration.by_item.weights import logits_of, softmax
+from hocal.calibration.by_item.weights import Pool, logits_of, softmax
 from hocal.calibration.first_order.recalibration import Recalibration
 
 __all__ = ["ItemModel", "Items", "scaled_inputs"]
@@ -103,6 +110,7 @@ class ItemModel:
     weighed_by: Scale  #: of the inputs of weights
     split: FoldedParameters  #: of the weights of the split beyond the top class
     weights: FoldedParameters  #: of those of all components
+    likeness: Array  #: (1 + n_folds, n_classes, n_classes) of classes; none where all are alike
     ways: Array  #: (1 + n_folds,) from mixtures to the expected disagreement, between 0 and 1
     anchors: Array  #: (1 + n_folds, n_cells, 2) of cells: all items, then without each fold
     out_of_fold: Array  #: (2, n_items) aleatoric, epistemic uncertainty of the fit's items, in nats
@@ -149,7 +157,7 @@ class ItemModel:
         items = Items(members, features, check_cells(cells, len(members), n_cells=self.n_cells))
         prediction = np.empty((len(members), members.shape[2]))
         split = np.empty((len(members), len(SPLIT_POOL.base)))
-        weights = np.empty((len(members), len(all_pool(members.shape[2]).base)))
+        weights = np.empty((len(members), len(self._pool(members.shape[2]).base)))
 
         def work(part: tuple[int, Any]) -> None:
             fold, rows = part
@@ -158,7 +166,7 @@ class ItemModel:
 
         with ThreadPoolExecutor(N_THREADS) as threads:
             list(threads.map(work, items.blocks(folds)))
-        return ItemMixtures(prediction, split, weights)
+        return ItemMixtures(prediction, split, weights, likeness=self._likeness(folds))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays by name, for saving."""
@@ -175,8 +183,8 @@ class ItemModel:
         }
         for part, values in parts.items():
             arrays |= {f"{part}.{name}": array for name, array in values._asdict().items()}
-        own = {"ways": self.ways, "anchors": self.anchors, "out_of_fold": self.out_of_fold}
-        return arrays | own
+        own = {"likeness": self.likeness, "ways": self.ways, "anchors": self.anchors}
+        return arrays | own | {"out_of_fold": self.out_of_fold}
 
     @classmethod
     def from_arrays(cls, saved: SavedArrays) -> ItemModel:
@@ -187,7 +195,9 @@ class ItemModel:
         weighed_by = _scale(saved, "weighed_by")
         n_inputs = 1 + len(weighed_by.centre)
         places = (saved.within(f"recalibration.{place}.") for place in range(n_fits))
-        pools = SPLIT_POOL, all_pool(2)  # of the same size whatever the number of classes
+        likeness = _likeness(saved, n_fits)
+        every = all_pool(2, likeness.size > 0)  # of the same size whatever the number of classes
+        pools = SPLIT_POOL, every
         sizes = [len(pool.base) + pool.n_functions * n_inputs for pool in pools]
         return cls(
             recalibrations=tuple(Recalibration.from_arrays(place) for place in places),
@@ -202,6 +212,7 @@ class ItemModel:
             weighed_by=weighed_by,
             split=_folded(saved, "split", n_fits - 1, length=sizes[0]),
             weights=_folded(saved, "weights", n_fits - 1, length=sizes[1]),
+            likeness=likeness,
         )
 
     def _predict_block(self, items: Items, fold: int) -> tuple[Floats, Floats, Floats]:
@@ -216,14 +227,22 @@ class ItemModel:
         split = split_shapes(mean, inputs)
         split_logits = logits_of(SPLIT_POOL, split, self.split.take(fold))
         exact = _sum_to_one(mean)
-        shapes, beyond = all_shapes(mean, exact, split, softmax(split_logits.copy()))
-        logits = logits_of(all_pool(mean.shape[1]), shapes, self.weights.take(fold))
+        likeness = self._likeness(np.full(len(mean), fold))
+        alike = None if likeness is None else make_alike(likeness, exact)
+        shapes, beyond = all_shapes(mean, exact, split, softmax(split_logits.copy()), alike)
+        logits = logits_of(self._pool(mean.shape[1]), shapes, self.weights.take(fold))
         learnt = unsettled(split_logits, beyond, logits, shapes)
         offset, shift = self.anchors[fold + 1][items.cells].T.astype(np.float32)
         way = np.float32(self.ways[fold + 1])
         target = learnt.brier + way * (disagreement - learnt.brier) + offset
         settled = settle(learnt, target, shift)
         return exact, settled.split.T, settled.weights.T
+
+    def _pool(self, n_classes: int) -> Pool:
+        return all_pool(n_classes, self.likeness.size > 0)
+
+    def _likeness(self, folds: Index) -> Likeness | None:
+        return Likeness(self.likeness, folds + 1) if self.likeness.size else None
 
 
 def _sum_to_one(probabilities: Floats) -> Array:
@@ -245,6 +264,13 @@ def _folded(saved: SavedArrays, name: str, n_folds: int, *, length: int) -> Fold
     return FoldedParameters(
         final, saved.take(f"{name}.without", n_folds, length, size=LARGEST_PARAMETER)
     )
+
+
+def _likeness(saved: SavedArrays, n_fits: int) -> Array:
+    likeness = saved.take("likeness", n_fits, -1, -1, least=LEAST_LIKENESS, most=MOST_LIKENESS)
+    if not np.array_equal(likeness, likeness.transpose(0, 2, 1)):
+        raise InputError("items.likeness", "must be symmetric")
+    return likeness
 
 
 def _disagreement(saved: SavedArrays, n_fits: int) -> DisagreementRegression:

@@ -14,8 +14,13 @@ import numpy as np
 
 from hocal._base.typing import Index
 from hocal.calibration.by_item.columns import Floats
-from hocal.calibration.by_item.shapes import SPLIT_POOL, Beyond, second_moment, with_split
-from hocal.calibration.by_item.top_shares import N_WHOLE
+from hocal.calibration.by_item.shapes import (
+    DIFFERS,
+    SPLIT_POOL,
+    Beyond,
+    second_moment,
+    with_split,
+)
 from hocal.calibration.by_item.weights import (
     FEW_LEFT,
     LEVEL,
@@ -184,8 +189,8 @@ def _split_slopes(items: Unsettled, settled: Settled) -> tuple[Floats, Floats]:
     """Return how Brier and Shannon uncertainty change with the split, while other weights stay."""
     split = settled.split
     away = split * (SPLIT_LEVELS[:, None] - SPLIT_LEVELS @ split)
-    shares = settled.shapes.outside[N_WHOLE:]
-    weights = SPLIT_RATE * settled.weights[N_WHOLE:]
+    shares = settled.shapes.outside[DIFFERS]
+    weights = SPLIT_RATE * settled.weights[DIFFERS]
     brier = mean_of(weights, second_moment(shares)) * mean_of(away, items.beyond.brier)
     shannon = mean_of(weights, shares) * mean_of(away, items.beyond.shannon)
     return brier, shannon

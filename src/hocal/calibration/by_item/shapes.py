@@ -11,9 +11,12 @@ from scipy.special import logsumexp
 from hocal._base.typing import Array, Index
 from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.components import AROUND_PREDICTION, BEYOND_TOP, Components
+from hocal.calibration.by_item.likeness import N_ALIKE, Alike
 from hocal.calibration.by_item.top_shares import (
     FIXED_SHARES,
+    N_COMPONENTS,
     N_SHARES,
+    N_WHOLE,
     NEAR_PARTS,
     SHARE_PRECISION,
     top_shares,
@@ -21,6 +24,7 @@ from hocal.calibration.by_item.top_shares import (
 from hocal.calibration.by_item.weights import Pool, Shapes
 
 __all__ = [
+    "DIFFERS",
     "SPLIT_POOL",
     "Beyond",
     "all_pool",
@@ -40,6 +44,7 @@ STAR_CENTRE = -1.0  # of the levels of stars: people lapse rarely, about one tim
 STAR_ODDS = 0.3  # of the likeliest star against the likeliest Dirichlet
 LEAST_SHARE = 0.02  # outside the top class: below, the split is as good as certain anyway
 DIFFERING = 0.3  # weight of all components whose top class has another share
+BY_LIKENESS = 0.3  # weight of all components in which people choose by likeness
 
 
 class Beyond(NamedTuple):
@@ -65,8 +70,8 @@ def _separate(components: Components) -> Array:
     return np.concatenate([s / (s + 1), 1 - (1 - components.lapses) ** 2])
 
 
-def _pool(components: Components, spread_above: float, n_more: int) -> Pool:
-    """Return components around a mean, normal in their level, and more of equal weight."""
+def _pool(components: Components, spread_above: float) -> Pool:
+    """Return components around a mean, normal in their level."""
     separate = _separate(components)
     levels = np.log(separate / (1 - separate))
     star = np.arange(len(components)) >= components.n_dirichlets
@@ -74,25 +79,30 @@ def _pool(components: Components, spread_above: float, n_more: int) -> Pool:
     base = -0.5 * (away / np.where(away > 0, spread_above, SPREAD)) ** 2
     base -= logsumexp(base[~star])
     base[star] += np.log(STAR_ODDS)
-    kinds = np.stack([star.astype(float), (levels - CENTRE) / 2], axis=1)
-    if not n_more:
-        return Pool(base, kinds)
-    more = np.full(n_more, np.log(DIFFERING / n_more))
-    kinds = np.concatenate([kinds, np.zeros((n_more, 2))])
-    differs = np.arange(len(kinds)) >= len(base)
-    return Pool(np.append(base, more), np.column_stack([kinds, differs]))
+    return Pool(base, np.stack([star.astype(float), (levels - CENTRE) / 2], axis=1))
+
+
+def _with_more(pool: Pool, n_more: int, weight: float) -> Pool:
+    """Add components of equal weight, and of a kind of their own."""
+    n_before, n_kinds = pool.kinds.shape
+    kinds = np.zeros((n_before + n_more, n_kinds + 1))
+    kinds[:n_before, :n_kinds] = pool.kinds
+    kinds[n_before:, n_kinds] = 1
+    return Pool(np.append(pool.base, np.full(n_more, np.log(weight / n_more))), kinds)
 
 
 @lru_cache
-def all_pool(n_classes: int) -> Pool:
+def all_pool(n_classes: int, by_likeness: bool) -> Pool:
     """Return all components, as many and of the same kinds for any number of classes."""
     spread_above = min(SPREAD, SPREAD_ABOVE / np.log(n_classes))
-    return _pool(AROUND_PREDICTION, spread_above, N_SHARES)
+    pool = _with_more(_pool(AROUND_PREDICTION, spread_above), N_SHARES, DIFFERING)
+    return _with_more(pool, N_ALIKE, BY_LIKENESS) if by_likeness else pool
 
 
-SPLIT_POOL = _pool(BEYOND_TOP, SPREAD, 0)
+SPLIT_POOL = _pool(BEYOND_TOP, SPREAD)
 _SPLIT_RATES = _separate(BEYOND_TOP)
 _WHOLE_RATES = _separate(AROUND_PREDICTION)
+DIFFERS = slice(N_WHOLE, N_COMPONENTS)  # components whose top class has another share
 
 
 def split_shapes(prediction: Floats, inputs: Floats) -> Shapes:
@@ -107,7 +117,11 @@ def split_shapes(prediction: Floats, inputs: Floats) -> Shapes:
 
 
 def all_shapes(
-    prediction: Floats, exact: Array, split: Shapes, split_weights: Floats
+    prediction: Floats,
+    exact: Array,
+    split: Shapes,
+    split_weights: Floats,
+    alike: Alike | None = None,
 ) -> tuple[Shapes, Beyond]:
     """Return all components, given the weights (n_components, n_items) of the split.
 
@@ -115,19 +129,21 @@ def all_shapes(
     """
     dtype = prediction.dtype
     beyond = _uncertainty_beyond(exact, split, split_weights)
-    n_whole = len(_WHOLE_RATES)
-    shape = (n_whole + N_SHARES, len(prediction))
+    shape = (N_COMPONENTS + (0 if alike is None else N_ALIKE), len(prediction))
     brier: Floats = np.empty(shape, dtype)
     shannon: Floats = np.empty(shape, dtype)
     outside: Floats = np.empty(shape, dtype)
     spread = np.maximum(1 - np.einsum("ij,ij->i", prediction, prediction), 0)
     shares = _shares(split.share)
-    brier[:n_whole] = np.outer(_WHOLE_RATES.astype(dtype), spread)
-    brier[n_whole:] = _share_brier(shares, beyond.mean_brier)
-    shannon[:n_whole] = AROUND_PREDICTION.shannon(exact).T
-    shannon[n_whole:] = _share_entropy(shares) + shares * beyond.mean_shannon
-    outside[:n_whole] = split.share
-    outside[n_whole:] = shares
+    brier[:N_WHOLE] = np.outer(_WHOLE_RATES.astype(dtype), spread)
+    brier[DIFFERS] = _share_brier(shares, beyond.mean_brier)
+    shannon[:N_WHOLE] = AROUND_PREDICTION.shannon(exact).T
+    shannon[DIFFERS] = _share_entropy(shares) + shares * beyond.mean_shannon
+    outside[:] = split.share
+    outside[DIFFERS] = shares
+    if alike is not None:
+        brier[N_COMPONENTS:] = np.maximum(alike.brier().T, 0)
+        shannon[N_COMPONENTS:] = alike.shannon().T
     lean = np.zeros_like(split.share)
     parts = split.inputs, split.share, lean, outside, shannon
     return Shapes(brier, np.sqrt(brier), *parts), beyond
@@ -135,13 +151,12 @@ def all_shapes(
 
 def with_split(shapes: Shapes, beyond: Beyond, split_weights: Floats) -> Shapes:
     """Return all components with other weights of the split beyond the top class."""
-    n_whole = len(_WHOLE_RATES)
-    shares = shapes.outside[n_whole:]
+    shares = shapes.outside[DIFFERS]
     brier, shannon = shapes.brier.copy(), shapes.shannon.copy()
     more = np.einsum("ci,ci->i", split_weights, beyond.brier) - beyond.mean_brier
-    brier[n_whole:] += second_moment(shares) * more
+    brier[DIFFERS] += second_moment(shares) * more
     more = np.einsum("ci,ci->i", split_weights, beyond.shannon) - beyond.mean_shannon
-    shannon[n_whole:] += shares * more
+    shannon[DIFFERS] += shares * more
     return shapes._replace(brier=brier, shannon=shannon)
 
 

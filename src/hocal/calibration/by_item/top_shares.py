@@ -2,7 +2,8 @@
 
 In a component of an item's mixture the top class either has its share by the family around the
 whole prediction, or the share outside it is Beta distributed around one of a few values, and what
-lies outside is split by a second family around the prediction given "not the top class".
+lies outside is split by a second family around the prediction given "not the top class". Where some
+classes are more alike than others, components in which people choose by likeness come last.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from hocal._base.typing import Array, Index
 from hocal.calibration.by_item.components import AROUND_PREDICTION, BEYOND_TOP, TINY, Labels
+from hocal.calibration.by_item.likeness import Alike
 
 __all__ = ["ItemBlock", "TopShares", "component_log_likelihood", "top_shares", "weigh"]
 
@@ -71,7 +73,7 @@ def top_shares(prediction: Array) -> TopShares:
 
 
 def component_log_likelihood(
-    top: TopShares, split_weights: Array, labels: Labels
+    top: TopShares, split_weights: Array, labels: Labels, alike: Alike | None = None
 ) -> tuple[Array, Array]:
     """Return log-probabilities of labels in one given order.
 
@@ -83,12 +85,14 @@ def component_log_likelihood(
         Weights of the split beyond the top class.
     labels : Labels
         Labels of the items.
+    alike : Alike, optional
+        How labels are chosen by likeness.
 
     Returns
     -------
     tuple of ndarray
         Of the components of the split, (n_items, n_split_components), for labels other than the
-        top class; and of all components, (n_items, N_COMPONENTS).
+        top class; and of all components, (n_items, n_components).
     """
     n_inside, others = top.divide(labels)
     n_outside = others.totals()
@@ -99,8 +103,10 @@ def component_log_likelihood(
     shares = gammaln(first) - gammaln(top.shares * SHARE_PRECISION)
     shares += gammaln(second) - gammaln(SHARE_PRECISION - top.shares * SHARE_PRECISION)
     shares += gammaln(SHARE_PRECISION) - gammaln(SHARE_PRECISION + totals)
-    whole = AROUND_PREDICTION.log_likelihood(top.prediction, labels)
-    return split, np.concatenate([whole, shares + beyond[:, None]], axis=1)
+    every = [AROUND_PREDICTION.log_likelihood(top.prediction, labels), shares + beyond[:, None]]
+    if alike is not None:
+        every.append(alike.log_likelihood(labels))
+    return split, np.concatenate(every, axis=1)
 
 
 class ItemBlock(NamedTuple):
@@ -108,8 +114,9 @@ class ItemBlock(NamedTuple):
 
     top: TopShares
     split_weights: Array  #: (n_items, n_split_components)
-    weights: Array  #: (n_items, N_COMPONENTS)
+    weights: Array  #: (n_items, n_components)
     labels: Labels | None  #: seen so far
+    alike: Alike | None  #: how labels are chosen by likeness, if some classes are more alike
 
     def mean(self) -> Array:
         """Return the mean label distributions; before any label exactly the predictions."""
@@ -118,12 +125,14 @@ class ItemBlock(NamedTuple):
             return top.prediction
         n_inside, others = top.divide(self.labels)
         first, second = top.beta(n_inside, others.totals())
-        differing = self.weights[:, N_WHOLE:]
+        differing = self.weights[:, N_WHOLE:N_COMPONENTS]
         outside = np.einsum("ic,ic->i", differing, first / (first + second))
         whole = self.weights[:, :N_WHOLE]
         result = AROUND_PREDICTION.mean(top.prediction, whole, self.labels)
         result += outside[:, None] * BEYOND_TOP.mean(top.split, self.split_weights, others)
         result[np.arange(len(result)), top.top] += differing.sum(axis=1) - outside
+        if self.alike is not None:
+            result += self.alike.means(self.weights[:, N_COMPONENTS:], self.labels)
         return np.where((self.labels.totals() == 0)[:, None], top.prediction, result)
 
     def brier(self) -> Array:
@@ -131,7 +140,7 @@ class ItemBlock(NamedTuple):
         return np.asarray(np.einsum("ic,ic->i", self.weights, self.component_brier()))
 
     def component_brier(self) -> Array:
-        """Return the expected Brier uncertainty of each component, (n_items, N_COMPONENTS)."""
+        """Return the expected Brier uncertainty of each component, (n_items, n_components)."""
         others = self._others()
         first, second = self.share_parameters()
         total = first + second
@@ -140,7 +149,10 @@ class ItemBlock(NamedTuple):
         split = BEYOND_TOP.brier(self.top.split, others)
         beyond = np.einsum("ic,ic->i", self.split_weights, split)[:, None]
         whole = AROUND_PREDICTION.brier(self.top.prediction, self.labels)
-        return np.concatenate([whole, 2 * (outside - squared) + squared * beyond], axis=1)
+        every = [whole, 2 * (outside - squared) + squared * beyond]
+        if self.alike is not None:
+            every.append(self.alike.brier(self.labels))
+        return np.concatenate(every, axis=1)
 
     def shannon(self) -> Array:
         """Return the expected Shannon uncertainty of each item, in nats."""
@@ -152,8 +164,10 @@ class ItemBlock(NamedTuple):
         alone = self.labels is None
         of_shares = _entropy_of_shares(self.top) if alone else _beta_entropy(first, second)
         of_shares += first / (first + second) * beyond[:, None]
-        inner = np.einsum("ic,ic->i", self.weights[:, :N_WHOLE], whole)
-        return np.asarray(inner + np.einsum("ic,ic->i", self.weights[:, N_WHOLE:], of_shares))
+        every = [whole, of_shares]
+        if self.alike is not None:
+            every.append(self.alike.shannon(self.labels))
+        return np.asarray(np.einsum("ic,ic->i", self.weights, np.concatenate(every, axis=1)))
 
     def share_parameters(self) -> tuple[Array, Array]:
         """Return the parameters of the Beta distributed shares outside the top class."""

@@ -38,10 +38,10 @@ N_OWN = 2  # functions that depend on the item: Brier uncertainty and its root
 LEVEL = 3  # place of the level among the functions, behind whether it is a star
 STRETCH = 2.0  # of these: then they are as large as the others
 BASE_PENALTY = 4.0  # of b: a component's weight is within a factor of e of where it starts
-# Penalties of the intercepts of Theta by function: Brier uncertainty, its root, star, level, break.
-# The first sets the average and is practically free.  Two labels per item cannot tell families with
-# the same mean uncertainty apart: then they share.
-INTERCEPTS = np.array([0.05, 4.0, 4.0, 0.1, 0.3])
+# Penalties of the intercepts of Theta by function: Brier uncertainty, its root, star, level, break,
+# likeness.  The first sets the average and is practically free.  Two labels per item cannot tell
+# families with the same mean uncertainty apart: then they share.
+INTERCEPTS = np.array([0.05, 4.0, 4.0, 0.1, 0.3, 0.3])
 PENALTIES = (1000.0, 200.0, 40.0, 8.0)  # of the rest of Theta, in units of items
 TILT_STEPS = 40  # Newton needs 3 to 8; more only where it falls back on halving
 FEW_LEFT = 0.6  # share of items from which on it pays to take them out
