@@ -681,6 +681,24 @@ def item_methods() -> str:
     return table(["resolution / snapshot score / log loss", *heads], rows)
 
 
+def scales() -> str:
+    """Return ordinal uncertainty and log loss given own labels, on scales."""
+    rows = []
+    for name, cases in stored("scales")["data"].items():
+        for k, found in cases.items():
+            uncertainty, losses = found["ordinal uncertainty"], found["log loss, own labels"]
+            known = uncertainty["known"]["mean"]
+            row = [f"{name}, k = {k}", number(known)]
+            for method in ("cells", "items"):
+                value = uncertainty[method]["mean"]
+                row.append(f"{number(value)} ({100 * (value / known - 1):+.0f}%)")
+            losses = {key: number(cell["mean"]) for key, cell in losses.items()}
+            row += [losses[key] for key in ("frequencies", "cells", "items")]
+            rows.append([*row, losses.get("known", "")])
+    heads = ["ordinal uncertainty", "cells", "items", "log loss, own labels: frequencies"]
+    return table(["data, labels per item", *heads, "cells", "items", "one who knows"], rows)
+
+
 def first_order() -> str:
     """Return the log loss of the mean beside that of its rivals."""
     rows = []
@@ -952,6 +970,7 @@ TABLES: tuple[Maker, ...] = (
     items,
     items_scores,
     item_methods,
+    scales,
     first_order,
     worlds_bias,
     left_open,

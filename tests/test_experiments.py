@@ -395,6 +395,21 @@ def test_no_network_removes_what_was_called_aleatoric() -> None:
 
 
 @DATA
+@pytest.mark.parametrize("name", ["SummEval 6 models", "known world"])
+def test_scales_are_the_stored_ones(load: Load, name: str) -> None:
+    assert_same(load("scales").resample(name, 2, 0), stored("scales")["data"][name]["2"], 2e-3)
+
+
+def test_items_know_a_scale() -> None:
+    """Ordinal uncertainty within 5% of the truth, and less lost given own labels than by cells."""
+    for cases in stored("scales")["data"].values():
+        for found in cases.values():
+            ordinal, losses = found["ordinal uncertainty"], found["log loss, own labels"]
+            assert ordinal["items"]["mean"] == pytest.approx(ordinal["known"]["mean"], rel=0.05)
+            assert losses["items"]["mean"] < losses["cells"]["mean"] < losses["frequencies"]["mean"]
+
+
+@DATA
 @pytest.mark.slow
 def test_label_sets_on_chaosnli_are_the_stored_ones(load: Load) -> None:
     found = load("set_coverage").resample_labels(load("real_data").chaosnli(), 0)
