@@ -22,12 +22,12 @@ from hocal.calibration.by_item.shapes import (
     with_split,
 )
 from hocal.calibration.by_item.weights import (
-    FEW_LEFT,
     LEVEL,
     N_OWN,
     Shapes,
     change_along,
     log_odds,
+    narrow,
     softmax,
     solve_tilts,
 )
@@ -116,61 +116,41 @@ def settle(items: Unsettled, target: Floats, shift: Floats) -> Settled:
     split = softmax(items.split_logits + (dtype(SPLIT_RATE) * shift) * levels)
     shapes = with_split(items.shapes, items.beyond, split)
     logits = items.logits + shift * (shapes.shannon - items.ratio * shapes.brier)
-    slopes = _ahead(items.weights, shapes, target, np.zeros_like(target))
-    bounds = np.full_like(slopes, -FARTHEST), np.full_like(slopes, FARTHEST)
-    weights = _approach(logits, shapes, target, (slopes, items.tilts), bounds, STEPS)
+    problem = _Slopes(logits, shapes, target, items.tilts)
+    start = problem.ahead(np.zeros_like(target), items.weights)
+    _, weights = narrow(problem, start, FARTHEST, CLOSE, STEPS)
     return Settled(split, weights, shapes)
 
 
-def _approach(
-    logits: Floats,
-    shapes: Shapes,
-    target: Floats,
-    start: tuple[Floats, Floats],
-    bounds: tuple[Floats, Floats],
-    n_steps: int,
-) -> Floats:
-    """Return the weights to which slopes along Brier uncertainty lead, by Newton between bounds.
+class _Slopes:
+    """Weights that are moved along Brier uncertainty, and tilted, until it is a target."""
 
-    When few items are left, it goes on with these alone: none depends on others.
-    """
-    slopes, tilts = start
-    low, high = bounds
-    for step in range(n_steps):
-        moved = logits + slopes * shapes.brier
-        tilts, weights = solve_tilts(moved, shapes.outside, shapes.share, tilts)
-        gap = target - mean_of(weights, shapes.brier) - STIFFNESS * slopes
-        left = np.abs(gap) > CLOSE
-        rows = np.flatnonzero(left)
-        if not len(rows) or step + 1 == n_steps:
-            break
-        low = np.where(gap > 0, slopes, low)
-        high = np.where(gap < 0, slopes, high)
-        ahead = _ahead(weights, shapes, target, slopes)
-        ahead = np.where((ahead > low) & (ahead < high), ahead, (low + high) / 2)
-        slopes = np.where(left, ahead, slopes)
-        if len(rows) < FEW_LEFT * len(left):
-            some = np.take(logits, rows, axis=1), shapes.take(rows), target[rows]
-            ends = low[rows], high[rows]
-            found = _approach(*some, (slopes[rows], tilts[rows]), ends, n_steps - step - 1)
-            weights[:, rows] = found
-            break
-    return weights
+    def __init__(self, logits: Floats, shapes: Shapes, target: Floats, tilts: Floats) -> None:
+        self.logits = logits
+        self.shapes = shapes
+        self.target = target
+        self.tilts = tilts  # of the last call, a good start
 
+    def weigh(self, numbers: Floats) -> tuple[Floats, Floats]:
+        shapes = self.shapes
+        moved = self.logits + numbers * shapes.brier
+        self.tilts, weights = solve_tilts(moved, shapes.outside, shapes.share, self.tilts)
+        return weights, self.target - mean_of(weights, shapes.brier) - STIFFNESS * numbers
 
-def _ahead(weights: Floats, shapes: Shapes, target: Floats, slopes: Floats) -> Floats:
-    """Return slopes after a step of Newton.
+    def ahead(self, numbers: Floats, weights: Floats) -> Floats:
+        """Step on the log-odds of the mean between the components', which are closer to linear."""
+        shapes = self.shapes
+        least = shapes.brier.min(axis=0)
+        width = np.maximum(shapes.brier.max(axis=0) - least, TINY)
+        along = mean_of(change_along(weights, shapes.brier, shapes), shapes.brier) + STIFFNESS
+        now = np.clip((mean_of(weights, shapes.brier) - least) / width, EDGE, 1 - EDGE)
+        then = np.clip((self.target - STIFFNESS * numbers - least) / width, EDGE, 1 - EDGE)
+        steps = (log_odds(then) - log_odds(now)) * (now * (1 - now) * width / along)
+        return np.asarray(numbers + np.clip(steps, -LONGEST, LONGEST))
 
-    It is taken on the log-odds of the Brier uncertainty between those of the components, which are
-    closer to linear.
-    """
-    least = shapes.brier.min(axis=0)
-    width = np.maximum(shapes.brier.max(axis=0) - least, TINY)
-    along = mean_of(change_along(weights, shapes.brier, shapes), shapes.brier) + STIFFNESS
-    now = np.clip((mean_of(weights, shapes.brier) - least) / width, EDGE, 1 - EDGE)
-    then = np.clip((target - STIFFNESS * slopes - least) / width, EDGE, 1 - EDGE)
-    steps = (log_odds(then) - log_odds(now)) * (now * (1 - now) * width / along)
-    return np.asarray(slopes + np.clip(steps, -LONGEST, LONGEST))
+    def take(self, rows: Index) -> _Slopes:
+        logits = np.take(self.logits, rows, axis=1)
+        return _Slopes(logits, self.shapes.take(rows), self.target[rows], self.tilts[rows])
 
 
 def shannon_slopes(items: Unsettled, settled: Settled) -> Floats:

@@ -12,7 +12,7 @@ first axis of arrays, so that sums over them add whole rows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.ridge_choice import FoldedParameters, choose_penalty
 
 __all__ = [
-    "FEW_LEFT",
     "LEVEL",
     "N_OWN",
     "Pool",
@@ -30,6 +29,7 @@ __all__ = [
     "fit_weights",
     "log_odds",
     "logits_of",
+    "narrow",
     "softmax",
     "solve_tilts",
 ]
@@ -128,45 +128,93 @@ def solve_tilts(
     -------
     tilts, weights
     """
-    bounds = np.full_like(tilts, -STEEPEST), np.full_like(tilts, STEEPEST)
-    return _narrow(logits, outside, share, tilts, bounds, TILT_STEPS)
+    problem = _Tilts(logits, outside, share)
+    return narrow(problem, tilts, STEEPEST, EXACT[logits.dtype.itemsize], TILT_STEPS)
+
+
+class Rising(Protocol):
+    """Weights of items that depend on a number for each, and a mean that rises with it."""
+
+    def weigh(self, numbers: Floats) -> tuple[Floats, Floats]:
+        """Return the weights (n_components, n_items), and what the means lack."""
+
+    def ahead(self, numbers: Floats, weights: Floats) -> Floats:
+        """Return where a step of Newton leads."""
+
+    def take(self, rows: Index) -> Rising:
+        """Return some of the items."""
+
+
+def narrow(
+    problem: Rising, numbers: Floats, farthest: float, close: float, n_steps: int
+) -> tuple[Floats, Floats]:
+    """Solve for the numbers of all items, by Newton's steps between bounds.
+
+    Parameters
+    ----------
+    problem : Rising
+        What depends on the numbers.
+    numbers : array of shape (n_items,)
+        Where to begin.
+    farthest : float
+        Bound of the numbers, to either side.
+    close : float
+        Gap of a mean that is left.
+    n_steps : int
+        Steps, at most.
+
+    Returns
+    -------
+    numbers, weights
+    """
+    bounds = np.full_like(numbers, -farthest), np.full_like(numbers, farthest)
+    return _narrow(problem, numbers, bounds, close, n_steps)
 
 
 def _narrow(
-    logits: Floats,
-    outside: Floats,
-    share: Floats,
-    tilts: Floats,
-    bounds: tuple[Floats, Floats],
-    n_steps: int,
+    problem: Rising, numbers: Floats, bounds: tuple[Floats, Floats], close: float, n_steps: int
 ) -> tuple[Floats, Floats]:
-    """Take Newton's steps; when few items are left, with these alone: none depends on others."""
+    """When few items are left, go on with these alone: none depends on others."""
     low, high = bounds
-    exact = EXACT[logits.dtype.itemsize]
-    target = log_odds(share)
     for step in range(n_steps):
-        weights = softmax(logits + tilts * outside)
-        mean = np.einsum("ci,ci->i", weights, outside)
-        gap = mean - share
-        left = np.abs(gap) >= exact
-        if not left.any():
-            break
-        high = np.where(gap > 0, tilts, high)
-        low = np.where(gap < 0, tilts, low)
-        spread = np.einsum("ci,ci,ci->i", weights, outside, outside) - mean**2
-        slope = np.maximum(spread, 1e-12) / np.maximum(mean * (1 - mean), 1e-12)
-        ahead = tilts - (log_odds(mean) - target) / slope
-        ahead = np.where((ahead > low) & (ahead < high), ahead, (low + high) / 2)
-        tilts = np.where(left, ahead, tilts)
+        weights, gap = problem.weigh(numbers)
+        left = np.abs(gap) >= close
         rows = np.flatnonzero(left)
-        if len(rows) < FEW_LEFT * len(left) and step + 1 < n_steps:
-            ends = low[rows], high[rows]
-            # Rows of components stay contiguous, so that sums over them are rounded alike.
-            some = np.take(logits, rows, axis=1), np.take(outside, rows, axis=1)
-            found = _narrow(*some, share[rows], tilts[rows], ends, n_steps - step - 1)
-            tilts[rows], weights[:, rows] = found
+        if not len(rows) or step + 1 == n_steps:
             break
-    return tilts, weights
+        low = np.where(gap > 0, numbers, low)
+        high = np.where(gap < 0, numbers, high)
+        ahead = problem.ahead(numbers, weights)
+        ahead = np.where((ahead > low) & (ahead < high), ahead, (low + high) / 2)
+        numbers = np.where(left, ahead, numbers)
+        if len(rows) < FEW_LEFT * len(left):
+            some = problem.take(rows), numbers[rows], (low[rows], high[rows])
+            numbers[rows], weights[:, rows] = _narrow(*some, close, n_steps - step - 1)
+            break
+    return numbers, weights
+
+
+class _Tilts(NamedTuple):
+    """Weights that are tilted along shares outside the top class, until their mean is right."""
+
+    logits: Floats  #: (n_components, n_items)
+    outside: Floats  #: (n_components, n_items)
+    share: Floats  #: (n_items,)
+
+    def weigh(self, numbers: Floats) -> tuple[Floats, Floats]:
+        weights = softmax(self.logits + numbers * self.outside)
+        return weights, self.share - np.einsum("ci,ci->i", weights, self.outside)
+
+    def ahead(self, numbers: Floats, weights: Floats) -> Floats:
+        mean = np.einsum("ci,ci->i", weights, self.outside)
+        spread = np.einsum("ci,ci,ci->i", weights, self.outside, self.outside) - mean**2
+        slope = np.maximum(spread, 1e-12) / np.maximum(mean * (1 - mean), 1e-12)
+        return np.asarray(numbers - (log_odds(mean) - log_odds(self.share)) / slope)
+
+    def take(self, rows: Index) -> _Tilts:
+        # Rows of components stay contiguous, so that sums over them are rounded alike.
+        logits = np.take(self.logits, rows, axis=1)
+        return _Tilts(logits, np.take(self.outside, rows, axis=1), self.share[rows])
 
 
 def log_odds(share: Floats) -> Floats:
