@@ -394,6 +394,19 @@ def test_no_network_removes_what_was_called_aleatoric() -> None:
 # Three data sets, of which ChaosNLI-S is the smallest
 
 
+def test_on_the_first_halves_nearly_all_figures_are_as_asked() -> None:
+    """What was asked comes from single pairs of halves, which differ by more than .02."""
+    rows = stored("items")["rows"].values()
+    gaps = [
+        row["items"][which]["resolution"]["first"] - row["asked"][which]
+        for row in rows
+        for which in ("alone", "own")
+    ]
+
+    assert sum(gap > -0.02 for gap in gaps) == 39
+    assert len(gaps) == 40
+
+
 @DATA
 @pytest.mark.parametrize("name", ["SummEval 6 models", "known world"])
 def test_scales_are_the_stored_ones(load: Load, name: str) -> None:

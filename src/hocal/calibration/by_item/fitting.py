@@ -63,10 +63,10 @@ OUT_OF_FOLD_BLOCKS = 8  # of items that are predicted at once: enough for severa
 # Items whose labels know the mean disagreement as well as the levels of cells do: their squared
 # relative noise is 3 / n, and the levels are off by some 4%.
 LEVEL_ITEMS = 2000
-# Nats per item by which likeness must tell others' labels better than its absence does: .07 on the
-# scale of SummEval.  Where classes merely look alike (.002 to .02 on CIFAR-10H and ImageNet-16H) it
-# makes neither what own labels say of disagreement nor the averages of cells better.
-LEAST_GAIN = 0.03
+# Nats per label by which likeness must tell others' labels better than its absence does: .01 to .06
+# on real scales.  Where classes merely look alike (CIFAR-10H, ImageNet-16H: .001 to .008) it makes
+# neither what own labels say of disagreement nor the averages of cells better.
+LEAST_GAIN = 0.01
 FEWEST_GAIN = 5.0  # nats of all items together: less may be chance
 GAIN_ITEMS = 5_000  # by which it is judged
 GAIN_STEPS = 30  # of expectation maximisation
@@ -272,7 +272,7 @@ def _find_likeness(mean: Array, expected: Array, sample: _Sample) -> Array:
         fits.append(_fit_of(np.concatenate([around, alike.log_likelihood(labels)], axis=1)))
     best = int(np.argmax(fits[1:]))
     gain = fits[1 + best] - fits[0]
-    if gain < max(LEAST_GAIN * len(rows), FEWEST_GAIN):
+    if gain < max(LEAST_GAIN * float(sample.counts[rows].sum()), FEWEST_GAIN):
         return none_found
     return likeness_of(together, POWERS[best])
 
