@@ -33,6 +33,8 @@ COMMANDS = [
     "demo",
 ]
 START = "from hocal.cli import main; main()"
+# Shells start what runs in the background with Ctrl-C ignored, and children inherit that.
+HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 SLOW = """
 import time
 import hocal.cli.predict as command
@@ -191,7 +193,8 @@ def test_a_run_that_is_stopped_while_it_writes_leaves_the_old_output(
     arguments = [*predict_to(tmp_path / "out.parquet", study), "--force"]
 
     slower = SLOW.replace("0.2", "2")  # it must not come to its end on a busy machine
-    with start(slower + START, *arguments, stderr=subprocess.PIPE) as process:
+    code = HEED_CTRL_C + slower + START
+    with start(code, *arguments, stderr=subprocess.PIPE) as process:
         wait_for_partial(tmp_path)
         process.send_signal(signal_)
         error = process.communicate()[1]
