@@ -210,6 +210,23 @@ def test_uncertainties_are_right_where_a_model_takes_classes_for_one_another() -
     assert aleatoric == pytest.approx(entropy(truth).mean(), abs=0.04)  # by said ranks .05 more
 
 
+def log_loss(mean: Array, truth: Array) -> float:
+    """Return what is expected over labels, in nats."""
+    return float(-(truth * np.log(mean)).sum(axis=1).mean())
+
+
+def test_the_mean_is_right_where_a_model_exchanges_the_names_of_all_classes() -> None:
+    """No temperature tells which floor of the logarithms is best there: the matrix must say it."""
+    world = dirichlet_world(2000, 5)
+    sure = world.members**3
+    sure /= sure.sum(axis=2, keepdims=True)
+    named = world._replace(members=np.roll(sure, 1, axis=2))
+    mean = fit(named, draw(world.truth, 2)).predict(named).mean()
+    best = log_loss(world.members[:, 0], world.truth)  # predictions are the mean of the truth
+
+    assert log_loss(mean, world.truth) == pytest.approx(best, rel=0.02)
+
+
 @pytest.mark.parametrize("n_classes", [3, 10, 20])
 def test_items_follow_the_levels_of_their_cells(n_classes: int) -> None:
     """Three labels leave the level open where people lapse; the cells' levels settle it."""
@@ -300,6 +317,24 @@ def test_members_help_where_their_scatter_knows_who_divides_people() -> None:
     informed = fitted.predict(disagreeing(fresh, fresh_hard, 3)).aleatoric("brier")
 
     assert explained(informed, fresh.truth) > 0.3
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_members_that_are_the_same_say_what_one_of_them_says(n_classes: int) -> None:
+    """Their scatter is rounding, which differs between the fit and what is predicted later."""
+    world = dirichlet_world(400, n_classes)
+    fresh = dirichlet_world(600, n_classes, seed=1)
+    counts = draw(world.truth, 3)
+    one, same = (
+        fit(world._replace(members=np.repeat(world.members, number, axis=1)), counts).predict(
+            fresh._replace(members=np.repeat(fresh.members, number, axis=1))
+        )
+        for number in (1, 5)
+    )
+
+    loss = log_loss(one.mean(), fresh.truth)
+    assert log_loss(same.mean(), fresh.truth) == pytest.approx(loss, rel=0.01)
+    assert same.aleatoric().mean() == pytest.approx(one.aleatoric().mean(), rel=0.02)
 
 
 @pytest.mark.slow

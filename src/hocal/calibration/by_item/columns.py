@@ -27,6 +27,9 @@ LEADING = 3  # classes by rank whose logarithms enter: beyond them predictions a
 MANY_CLASSES = 64  # from which columns by class give way to more columns by rank
 LEADING_OF_MANY = 10  # classes by rank that stand in for columns by class
 MEMBER_FLOOR = 1e-6  # of members' probabilities: single precision rounds smaller ones to nothing
+# Differences of members that are as good as none: single precision makes up to a tenth of that from
+# members that are the same, and fits in double precision would take it for a signal.
+LEAST_SCATTER = 1e-5
 MEAN_FLOOR = 0.01  # of the average before recalibration: smaller is as good as never
 CONSTANT = 1e-9  # spread that is added: a constant column stays zero ...
 ROUNDING = 1e-5  # ... and so does, relative to its mean, what single precision makes of one
@@ -128,7 +131,8 @@ def _brier_columns(members: Floats, probabilities: Floats) -> Floats:
     if members.shape[1] > 1:
         mean = members.mean(axis=1, dtype=probabilities.dtype)
         each = _brier_of_rows(members.astype(probabilities.dtype, copy=False))
-        columns += [_brier_of_rows(mean), each.mean(axis=1), each.std(axis=1), mean.max(axis=1)]
+        scatter = _scatter(each.std(axis=1))
+        columns += [_brier_of_rows(mean), each.mean(axis=1), scatter, mean.max(axis=1)]
     return np.stack(columns, axis=1)
 
 
@@ -174,7 +178,13 @@ def _member_columns(members: Floats, probabilities: Floats) -> Floats:
     ranked = np.take_along_axis(members, leading, axis=2)
     logs = np.log(np.maximum(ranked, ranked.dtype.type(MEMBER_FLOOR)))
     inner = entropy_of_rows(members).mean(axis=1)
-    gap = np.maximum(entropy - inner, 0)
+    gap = _scatter(entropy - inner)
     agree = (members.argmax(axis=2) == leading[:, :, 0]).mean(axis=1, dtype=members.dtype)
     shape = [entropy, np.sqrt(entropy), inner, np.sqrt(inner), gap, np.sqrt(gap), agree]
-    return np.concatenate([logs.mean(axis=1), logs.std(axis=1), np.stack(shape, axis=1)], axis=1)
+    scatter = _scatter(logs.std(axis=1))
+    return np.concatenate([logs.mean(axis=1), scatter, np.stack(shape, axis=1)], axis=1)
+
+
+def _scatter(values: Floats) -> Floats:
+    """Return how far members differ, nothing less than what could be rounding."""
+    return np.maximum(values, values.dtype.type(LEAST_SCATTER))

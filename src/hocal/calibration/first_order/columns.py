@@ -38,6 +38,7 @@ __all__ = [
 # vote, a missing vote is weak evidence, like half a vote among three to ten.
 FLOORS = (1e-6, 3e-3, 0.1)
 FLOOR_PRECISION = 1.0  # in labels, of the biases by which floors are compared
+FLOOR_MATRIX_PRECISION = 16.0  # of the matrix by which they are: in the middle of what is tried
 MATRIX_CLASSES = 200  # beyond, a matrix would have more weights than most data have labels
 MAX_MEMBERS = 20  # with a weight of their own; more of them count through their means
 LABELS_PER_WEIGHT = 10.0  # that members need for matrices of their own; fewer overfit
@@ -100,8 +101,8 @@ class Design(NamedTuple):
 def make_design(rows: Rows) -> Design:
     """Decide which columns to make, and measure them."""
     members = rows.members(slice(None))
-    floors = _order_floors(mean_of_members(members), rows)
     has_matrix = rows.shape[2] <= MATRIX_CLASSES
+    floors = _order_floors(mean_of_members(members), rows, has_matrix)
     columns = shared_columns(members, floors, plain=not has_matrix)
     shared_scale = np.array([_root_mean_square(column) for column in columns])
     has_members = _has_room_for_members(rows)
@@ -199,19 +200,35 @@ def _has_room_for_members(rows: Rows) -> bool:
     return bool(n_members > 1 and enough and n_weights + n_classes**2 <= NEWTON_WEIGHTS)
 
 
-def _order_floors(mean: Floats, rows: Rows) -> Array:
-    """Return the floors, that of the best temperature with class biases first."""
+def _order_floors(mean: Floats, rows: Rows, has_matrix: bool) -> Array:
+    """Return the floors, that of the regression with the least loss first.
+
+    Where a model takes classes for one another, a temperature has nothing to tell and the floor
+    matters to the matrix: so both are asked.
+    """
+    losses = [_loss_at(floor, mean, rows, has_matrix) for floor in FLOORS]
+    first = int(np.argmin(losses))
+    return np.array([FLOORS[first], *FLOORS[:first], *FLOORS[first + 1 :]])
+
+
+def _loss_at(floor: float, mean: Floats, rows: Rows, has_matrix: bool) -> float:
+    """Return the loss on folds left out of a temperature with class biases, or with a matrix."""
+    logs = centred_logarithm(mean, floor)
+    column = logs / logs.dtype.type(_root_mean_square(logs))
     ones = np.ones((len(mean), 1), mean.dtype)
     size = 1 + mean.shape[1]
     start = CrossFit(np.zeros(size), np.zeros((len(rows.bounds) - 1, size)), np.inf)
-    losses = []
-    for floor in FLOORS:
-        column = centred_logarithm(mean, floor)
-        column /= column.dtype.type(_root_mean_square(column))
-        problem = make_regression([column], ones, rows.counts, rows.bounds)
-        losses.append(cross_fit(problem, start, np.full(size, FLOOR_PRECISION)).log_loss)
-    first = int(np.argmin(losses))
-    return np.array([FLOORS[first], *FLOORS[:first], *FLOORS[first + 1 :]])
+    problem = make_regression([column], ones, rows.counts, rows.bounds)
+    plain = cross_fit(problem, start, np.full(size, FLOOR_PRECISION))
+    if not has_matrix:
+        return plain.log_loss
+    own = np.concatenate([ones, (logs - logs.mean(axis=0)) / _spread(logs, together=True)], axis=1)
+    wider = make_regression([column], own.astype(mean.dtype), rows.counts, rows.bounds)
+    n_more = wider.n_weights - size
+    precision = np.repeat([FLOOR_PRECISION, FLOOR_MATRIX_PRECISION], [size, n_more])
+    more = np.zeros((len(plain.without), n_more))
+    start = CrossFit(np.append(plain.weights, more[0]), np.hstack([plain.without, more]), np.inf)
+    return min(plain.log_loss, cross_fit(wider, start, precision).log_loss)
 
 
 def _spread(inputs: Floats, *, together: bool) -> Array:
