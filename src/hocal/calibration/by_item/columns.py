@@ -187,4 +187,4 @@ def _member_columns(members: Floats, probabilities: Floats) -> Floats:
 
 def _scatter(values: Floats) -> Floats:
     """Return how far members differ, nothing less than what could be rounding."""
-    return np.maximum(values, values.dtype.type(LEAST_SCATTER))
+    return np.asarray(np.maximum(values, values.dtype.type(LEAST_SCATTER)))

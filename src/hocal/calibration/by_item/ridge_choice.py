@@ -52,17 +52,24 @@ def choose_penalty(
     penalties: Iterable[Array],
     folds: Index,
     n_folds: int,
+    least_gain: float = -np.inf,
 ) -> FoldedParameters:
     """Try penalties, strongest first, until the criterion falls.
 
     The criterion is the log-likelihood less tr((G + R)^-1 G), where G is the sum of the squared
-    scores and R the penalty: to first order the log-likelihood of each item by the others.
+    scores and R the penalty: to first order the log-likelihood of each item by the others. Where
+    the strongest is not ahead of the start by `least_gain` nats, parameters stay there: weaker ones
+    look better than they are.
     """
     best = None
-    _, scores = likelihood.scores(start)
+    values, scores = likelihood.scores(start)
+    least = float(values.sum()) + least_gain
+    nothing_learnt = FoldedParameters(start, np.tile(start, (n_folds, 1)))
     information = scores @ scores.T
     for penalty in penalties:
         trial = _try(likelihood, start, penalty, information)
+        if best is None and trial.criterion < least:
+            return nothing_learnt
         if best is not None and trial.criterion <= best.criterion:
             break
         best, start, information = trial, trial.parameters, trial.information

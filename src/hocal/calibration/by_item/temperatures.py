@@ -14,6 +14,9 @@ __all__ = ["fit_temperatures", "temper"]
 
 PENALTIES = (1000.0, 200.0, 40.0, 8.0)  # of the dependence on the item, in units of labels
 FREE = 0.05  # of the average temperature: practically none
+# Nats that temperatures must gain, beyond what their freedom costs: the predictions are right on
+# average already, and with a hundred items less than that is chance, which makes them too sure.
+LEAST_GAIN = 5.0
 MOST = 3.0  # logarithm of a power: beyond a factor of 20 nothing is left to learn
 
 
@@ -41,13 +44,14 @@ def temper(probabilities: Floats, inputs: Floats, parameters: Array) -> Floats:
 def fit_temperatures(
     probabilities: Array, inputs: Array, counts: Array, folds: Index
 ) -> FoldedParameters:
-    """Fit t to label counts (n_items, n_classes), held back as far as they ask for."""
+    """Fit t to label counts (n_items, n_classes), as far as they ask for it; else t is 0."""
     problem = _Temperatures(np.log(probabilities), inputs, counts, counts.sum(axis=1))
     weights = np.ones(len(inputs))
     weights[0] = 0
     penalties = [np.where(weights > 0, penalty, FREE) for penalty in PENALTIES]
     n_folds = int(folds.max()) + 1
-    return choose_penalty(problem, np.zeros(len(inputs)), penalties, folds, n_folds)
+    start = np.zeros(len(inputs))
+    return choose_penalty(problem, start, penalties, folds, n_folds, LEAST_GAIN)
 
 
 class _Temperatures(NamedTuple):
