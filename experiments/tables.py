@@ -642,8 +642,10 @@ def items_scores() -> str:
         shown = (("alone", "snapshot score"), ("own", "snapshot score"), ("alone", "log loss"))
         for kind, key in shown:
             row += [number(found[method][kind][key]["mean"]) for method in ("cells", "items")]
-        gap = found["items"]["alone"]["predictive less log loss"]["mean"]
-        rows.append([*row, signed(gap)])
+        gaps = [
+            found["items"][kind]["predictive less log loss"]["mean"] for kind in ("alone", "own")
+        ]
+        rows.append([*row, *map(signed, gaps)])
     heads = [
         "snapshot score, cells",
         "items",
@@ -652,6 +654,7 @@ def items_scores() -> str:
         "log loss, cells",
         "items",
         "predictive less log loss, items",
+        "the same, own labels",
     ]
     return table(["nats per label", *heads], rows)
 
@@ -774,6 +777,31 @@ def worlds_errors() -> str:
             rows.append([world if method == "cells" else "", method, *errors, slope])
     sizes = (f"{int(size):,} items" for size in found["items"])
     return table(["error of cell averages, nats", "method", *sizes, "slope"], rows)
+
+
+def random_worlds() -> str:
+    """Return how far outputs are off in worlds drawn at random, by the number of items."""
+    sizes = stored("random_worlds")["items"]
+    losing = "share that loses 1% more than the best rival"
+    excess = [cell["excess"] for cell in sizes.values()]
+    rows = [
+        ["log loss against the best rival", *(_around(cell, percent=True) for cell in excess)],
+        [losing, *(f"{found[losing]:.0%}" for found in sizes.values())],
+    ]
+    for name in ("predictive less log loss", "aleatoric less truth"):
+        for kind in (name, f"{name}, own labels"):
+            rows.append([kind, *(_around(found[kind]) for found in sizes.values())])
+    heads = (f"{int(size):,} items" for size in sizes)
+    return table(["mean over the worlds (middle 90%)", *heads], rows)
+
+
+def _around(cell: dict[str, float], *, percent: bool = False) -> str:
+    """Return a mean, and in brackets the limits of the middle."""
+    mean, lower, upper = (
+        f"{cell[name]:+.1%}" if percent else signed(cell[name], 2 if name != "mean" else 3)
+        for name in ("mean", "lower", "upper")
+    )
+    return f"{mean} ({lower} to {upper})"
 
 
 # Of the repository's README and of the documentation
@@ -976,6 +1004,7 @@ TABLES: tuple[Maker, ...] = (
     left_open,
     hard_use,
     worlds_errors,
+    random_worlds,
     label_efficiency,
     certificate_widths,
     limit_widths,

@@ -501,6 +501,25 @@ def test_uncertainty_is_as_near_the_truth_as_asked_in_every_known_world() -> Non
         assert found["reached"] == dict.fromkeys(kept["asked"]["bias"], True)
 
 
+@pytest.mark.slow
+def test_a_random_world_is_as_stored(load: Load) -> None:
+    found = load("random_worlds").resample(100, 0)
+
+    assert_same(found, stored("random_worlds")["items"]["100"], tolerance=5e-3)
+
+
+def test_means_are_no_worse_than_the_best_usual_recalibration_in_random_worlds() -> None:
+    for found in stored("random_worlds")["items"].values():
+        assert found["excess"]["mean"] <= 2 * found["excess"]["standard error"]
+
+
+def test_uncertainties_are_as_claimed_on_average_over_random_worlds() -> None:
+    for size, found in stored("random_worlds")["items"].items():
+        slack = 5 / int(size)  # a hundred items do not tell the log loss better than .05
+        for name in ("predictive less log loss", "aleatoric less truth"):
+            assert abs(found[name]["mean"]) <= slack + 2 * found[name]["standard error"]
+
+
 def test_no_promise_fails_more_often_than_allowed_under_hard_use() -> None:
     kept = stored("hard_use")
     most = stats.binom.ppf(0.999, kept["worlds"], kept["allowed"]) / kept["worlds"]
