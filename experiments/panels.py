@@ -8,8 +8,8 @@ with k labels each, drawn without replacement; for the other half the mean entro
 item is predicted from the predictions, and compared with that observed. Unlike in
 `label_efficiency.py`, where labels are drawn again from the histograms and these are the truth, no
 label is used twice. Beside it stands what anybody would do first, the entropy of the k labels, and
-how far the Brier uncertainty is off, which labels tell without bias: so large is chance. Ten
-minutes on one core.
+how far the Brier uncertainty is off, which labels tell without bias: so large is chance.
+Twenty minutes on one core.
 """
 
 from typing import Any

@@ -659,6 +659,44 @@ def items_scores() -> str:
     return table(["nats per label", *heads], rows)
 
 
+def prototypes() -> str:
+    """Return the resolution of items, of prototypes, and of what held-out labels teach."""
+    second = ("tilt", "Dirichlets", "both")
+    shown = {"alone": ("regression", *second), "own": second}
+    ours = stored("items")["rows"]
+    rows = []
+    for title, found in stored("prototypes")["rows"].items():
+        row = [title]
+        for kind, methods in shown.items():
+            best = found["verdict"][kind]["best prototype"]
+            row.append(f"**{number(ours[title]['items'][kind]['resolution']['mean'])}**")
+            for method in methods:
+                figure = number(found[kind][method]["mean"])
+                row.append(f"*{figure}*" if method == best else figure)
+            row.append(number(found[kind]["taught"]["mean"]))
+        rows.append(row)
+    heads = [
+        f"{method}{', own labels' if kind == 'own' else ''}"
+        for kind, methods in shown.items()
+        for method in ("items", *methods, "taught")
+    ]
+    return table(["resolution", *heads], rows)
+
+
+def panels() -> str:
+    """Return by which part the predicted entropy of panels is off."""
+    shown = ("plug-in of k labels", "cells", "items", "cells, Brier", "items, Brier")
+    rows = [
+        [
+            title,
+            found["people"],
+            *(f"{found['relative error'][name]['mean']:+.1%}" for name in shown),
+        ]
+        for title, found in stored("panels")["sets"].items()
+    ]
+    return table(["relative error", "people", *shown], rows)
+
+
 def signed(value: float, places: int = 3) -> str:
     """Return +.123 for 0.123."""
     return ("-" if value < 0 else "+") + number(abs(value), places)
@@ -997,6 +1035,8 @@ TABLES: tuple[Maker, ...] = (
     binary_regression_errors,
     items,
     items_scores,
+    prototypes,
+    panels,
     item_methods,
     scales,
     first_order,

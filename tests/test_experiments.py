@@ -240,6 +240,49 @@ def test_scores_of_items_are_the_stored_ones(load: Load) -> None:
     assert_same(found, stored("items")["rows"]["ChaosNLI-S roberta_0, k = 2"], tolerance=5e-3)
 
 
+def test_items_are_as_good_as_the_best_prototype_on_the_same_halves() -> None:
+    ours = stored("items")["rows"]
+    gaps = [
+        ours[title]["items"][kind]["resolution"]["mean"]
+        - found[kind][found["verdict"][kind]["best prototype"]]["mean"]
+        for title, found in stored("prototypes")["rows"].items()
+        for kind in ("alone", "own")
+    ]
+
+    assert len(gaps) == 40
+    assert min(gaps) > -0.02
+    assert np.mean(gaps) > 0.015
+
+
+@DATA
+@pytest.mark.slow
+def test_prototypes_have_the_stored_resolution(load: Load) -> None:
+    prototypes = load("prototypes")
+
+    found = prototypes.resample("ChaosNLI-S roberta_0", 2, 0)
+
+    kept = stored("prototypes")["rows"]["ChaosNLI-S roberta_0, k = 2"]
+    for kind, figures in found.items():
+        chosen = {name: figures[name] for name in prototypes.PROTOTYPES}
+        assert_same(chosen, kept[kind], tolerance=5e-3)
+
+
+@DATA
+@pytest.mark.slow
+def test_entropy_of_panels_is_predicted_as_stored(load: Load) -> None:
+    found = load("panels").resample("ImageNet-16H vgg19", 2, 0)
+
+    kept = stored("panels")["sets"]["ImageNet-16H vgg19, k = 2"]["relative error"]
+    assert_same(found, kept, tolerance=5e-3)
+
+
+def test_predicted_entropy_of_panels_is_nearer_than_that_of_cells_or_of_few_labels() -> None:
+    for found in stored("panels")["sets"].values():
+        errors = {name: abs(cell["mean"]) for name, cell in found["relative error"].items()}
+        assert errors["items"] < errors["plug-in of k labels"] / 2
+        assert errors["items"] < max(errors["cells"], 0.03)
+
+
 @DATA
 @pytest.mark.slow
 def test_methods_have_the_stored_scores_on_chaosnli(load: Load) -> None:

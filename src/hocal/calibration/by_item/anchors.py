@@ -29,7 +29,9 @@ NOISE = 0.3  # variance of an item's Shannon uncertainty around its cell's: what
 # Labels leave much open (experiments/left_open.py), so levels err: with k labels of l classes by
 # about .005 ln(l)^3 / k^2 of the Shannon uncertainty, in worlds of up to 100 classes (worlds.py).
 LEFT_OPEN = 0.005
-OWN_DOUBT = 0.07  # relative error of the weights' Shannon uncertainty, a judgement
+# Relative error of the weights' Shannon uncertainty, a judgement: real panels of people ask for
+# less (experiments/panels.py), the averages of cells for more (label_efficiency.py).
+OWN_DOUBT = 0.07
 # Now and then levels are off altogether: of all that fits the labels, they are what fits best, and
 # that may be an end of what is possible. Weights stay nearer to what is usual.
 OFF = 0.05  # how often, a judgement
