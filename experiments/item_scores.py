@@ -126,6 +126,14 @@ def log_loss(mean: Array, counts: Counts) -> float:
     return float(-(shares * np.log(np.maximum(mean, FLOOR))).sum(axis=1).mean())
 
 
+def disagreement(counts: Counts) -> Array:
+    """Return how often two labels of an item differ; 0 for items with one."""
+    totals = counts.sum(axis=1)
+    pairs = totals * (totals - 1)
+    agreeing = (counts * (counts - 1)).sum(axis=1)
+    return np.asarray((pairs - agreeing) / np.maximum(pairs, 1))
+
+
 def floored(probabilities: Array) -> Array:
     """Return distributions that call nothing impossible."""
     raised = np.maximum(probabilities, FLOOR)

@@ -15,7 +15,7 @@ Twenty minutes on one core.
 from typing import Any
 
 import numpy as np
-from item_scores import BATCH, calibrate, split
+from item_scores import BATCH, calibrate, disagreement, split
 from numpy.typing import NDArray
 from protocol import draw_at_most, in_parallel, options, store, summarise
 from real_data import load
@@ -51,7 +51,7 @@ def resample(name: str, k: int, seed: int) -> dict[str, float]:
         calibrator = calibrate(parts.fit, method)
         shannon, brier = _predict(calibrator, parts.test.members[rows], size)
         found[method] = shannon / observed - 1
-        found[f"{method}, Brier"] = brier / _disagreement(panels) - 1
+        found[f"{method}, Brier"] = brier / disagreement(panels).mean() - 1
     return found
 
 
@@ -70,12 +70,6 @@ def _predict(
 def _entropy(counts: Counts) -> float:
     shares = counts / counts.sum(axis=1, keepdims=True)
     return float(get_entropy("shannon").value(shares).mean())
-
-
-def _disagreement(counts: Counts) -> float:
-    totals = counts.sum(axis=1)
-    agreeing = (counts * (counts - 1)).sum(axis=1)
-    return float((1 - agreeing / (totals * (totals - 1))).mean())
 
 
 def main() -> None:

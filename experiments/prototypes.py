@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from item_scores import Split, calibrate, split
+from item_scores import Split, calibrate, disagreement, split
 from items import ROWS, SLACK
 from numpy.typing import NDArray
 from protocol import digits, in_parallel, options, store, summarise
@@ -67,13 +67,6 @@ class Seen(NamedTuple):
     def take(self, rows: Any) -> "Seen":
         """Return some of the items."""
         return Seen(*(part[rows] for part in self))
-
-
-def disagreement(counts: Counts) -> Array:
-    """Return how often two labels of an item differ."""
-    totals = counts.sum(axis=1)
-    pairs = np.maximum(totals * (totals - 1), 1)
-    return np.asarray(1 - (counts * (counts - 1)).sum(axis=1) / pairs)
 
 
 def entropy(points: Array) -> Array:
