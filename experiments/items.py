@@ -12,6 +12,7 @@ its labels, six to a hundred per item: about what its predictions and its items 
 one core.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,17 +111,29 @@ def means(rows: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    """Compute, store and print."""
-    parser = options(__doc__, resamplings=10)
-    parser.add_argument("--rows", default="", help="only rows whose title contains this")
+def resample_rows(
+    description: str | None, resample: Callable[[str, int, int], dict[str, Any]]
+) -> tuple[int, list[tuple[Row, Any]]]:
+    """Return the number of resamplings that was asked for, and the summary of each row."""
+    parser = options(description, resamplings=10)
+    parser.add_argument("--rows", default="", help="only rows whose title contains this, unstored")
     chosen = parser.parse_args()
     rows = [row for row in ROWS if chosen.rows in row.title]
+    if not rows:
+        titles = "; ".join(row.title for row in ROWS)
+        parser.error(f"--rows must be part of a title, got {chosen.rows!r}. The titles: {titles}")
     seeds = range(chosen.resamplings)
     tasks = [(row.name, row.k, seed) for row in rows for seed in seeds]
     runs = iter(in_parallel(resample, tasks, chosen.jobs))
-    result = {row.title: judge(row, summarise([next(runs) for _ in seeds])) for row in rows}
-    store("items", {"resamplings": chosen.resamplings, "mean": means(result), "rows": result})
+    return len(seeds), [(row, summarise([next(runs) for _ in seeds])) for row in rows]
+
+
+def main() -> None:
+    """Compute, store and print."""
+    resamplings, summaries = resample_rows(__doc__, resample)
+    result = {row.title: judge(row, summary) for row, summary in summaries}
+    if len(result) == len(ROWS):
+        store("items", {"resamplings": resamplings, "mean": means(result), "rows": result})
     for title, found in result.items():
         line = f"{title:30}"
         for kind in ("alone", "own"):

@@ -75,9 +75,12 @@ def _entropy(counts: Counts) -> float:
 def main() -> None:
     """Compute, store and print."""
     parser = options(__doc__, resamplings=5)
-    parser.add_argument("--sets", default="", help="only sets whose name contains this")
+    parser.add_argument("--sets", default="", help="only sets whose name contains this, unstored")
     chosen = parser.parse_args()
     sizes = {name: panel_size(load(name).counts) for name in SETS if chosen.sets in name}
+    if not sizes:
+        names = "; ".join(SETS)
+        parser.error(f"--sets must be part of a name, got {chosen.sets!r}. The names: {names}")
     rows = [(name, k) for name, size in sizes.items() for k in LABELS if k < size]
     seeds = range(chosen.resamplings)
     runs = iter(
@@ -89,7 +92,8 @@ def main() -> None:
         result[f"{name}, k = {k}"] = found
         means = (f"{key} {cell['mean']:+.1%}" for key, cell in found["relative error"].items())
         print(f"{name}, k = {k}, panels of {sizes[name]}: {', '.join(means)}")
-    store("panels", {"resamplings": chosen.resamplings, "sets": result})
+    if len(sizes) == len(SETS):
+        store("panels", {"resamplings": chosen.resamplings, "sets": result})
 
 
 if __name__ == "__main__":

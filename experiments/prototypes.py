@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from item_scores import Split, calibrate, disagreement, split
-from items import ROWS, SLACK
+from items import ROWS, SLACK, resample_rows
 from numpy.typing import NDArray
-from protocol import digits, in_parallel, options, store, summarise
+from protocol import digits, store
 from real_data import Known, load
 from scipy.optimize import minimize
 from scipy.special import softmax
@@ -372,15 +372,10 @@ def judge(summary: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Compute, store and print."""
-    parser = options(__doc__, resamplings=10)
-    parser.add_argument("--rows", default="", help="only rows whose title contains this")
-    chosen = parser.parse_args()
-    rows = [row for row in ROWS if chosen.rows in row.title]
-    seeds = range(chosen.resamplings)
-    tasks = [(row.name, row.k, seed) for row in rows for seed in seeds]
-    runs = iter(in_parallel(resample, tasks, chosen.jobs))
-    result = {row.title: judge(summarise([next(runs) for _ in seeds])) for row in rows}
-    store("prototypes", {"resamplings": chosen.resamplings, "rows": result})
+    resamplings, summaries = resample_rows(__doc__, resample)
+    result = {row.title: judge(summary) for row, summary in summaries}
+    if len(result) == len(ROWS):
+        store("prototypes", {"resamplings": resamplings, "rows": result})
     for title, found in result.items():
         line = f"{title:30}"
         for kind in KINDS:

@@ -164,12 +164,7 @@ def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
     tempered_by = Scale.of(mixture_columns(raw, expected))
     inputs = scaled_inputs(raw, expected, tempered_by)
     temperatures = fit_temperatures(raw, inputs, counts, folds)
-    mean = _by_fold(
-        folds,
-        lambda rows, fold: temper(raw[rows], inputs[:, rows], temperatures.take(fold)),
-        axis=0,
-    )
-    mean = at_least(mean)
+    mean = _temper_folds(raw, inputs, temperatures, folds)
     weighed_by = Scale.of(mixture_columns(mean, expected))
     inputs = scaled_inputs(mean, expected, weighed_by)
     learnt = _learn_weights(mean, inputs, expected, sample)
@@ -222,6 +217,15 @@ def _by_fold(folds: Index, predict: Callable[[Index, int], Floats], axis: int = 
     for fold in np.unique(folds):
         parts.append(predict(np.flatnonzero(folds == fold), int(fold)))
     return np.concatenate(parts, axis=axis)
+
+
+def _temper_folds(raw: Array, inputs: Array, temperatures: FoldedParameters, folds: Index) -> Array:
+    """Return the means of items, each by the temperature without its fold."""
+
+    def predict(rows: Index, fold: int) -> Floats:
+        return temper(raw[rows], inputs[:, rows], temperatures.take(fold))
+
+    return at_least(_by_fold(folds, predict, axis=0))
 
 
 class _Learnt(NamedTuple):
