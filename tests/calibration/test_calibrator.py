@@ -18,6 +18,7 @@ from hocal.calibration.by_cell.empirical import borrow
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics
 from hocal.uncertainty.entropy import Custom
+from hocal.uncertainty.equivalence import Exponential
 from hocal.uncertainty.snapshots import draw_labels, draw_snapshots
 
 METHODS = ["cells", "empirical"]
@@ -41,6 +42,78 @@ def calibrated(method: str, counts: Any = COUNTS, **options: Any) -> hocal.Snaps
 
 
 # What both methods do
+
+
+ENTROPIES = [
+    *("shannon", "brier", "tsallis", "zero-one", "spherical", "ordinal"),
+    Exponential((0.0, 1.0, 3.0)),
+    Custom(lambda p: 1 - np.abs(p[..., 0] - p[..., 1])),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("entropy", ENTROPIES, ids=str)
+@pytest.mark.parametrize("own", [False, True], ids=["alone", "own labels"])
+def test_parts_of_cells_are_those_of_the_mixtures_of_items(
+    method: str, entropy: Any, own: bool
+) -> None:
+    """Mixtures over ranks serve only where the order of the classes does not matter."""
+    calibrator = calibrated(method)
+    some = PREDICTIONS[:100]
+    labels = COUNTS[:100] if own else None
+
+    parts = calibrator.decompose(some, entropy, counts=labels)
+    listed = hocal.decompose(calibrator.predict_mixture(some, counts=labels), entropy)
+
+    for name, values in parts.as_dict().items():
+        np.testing.assert_allclose(values, listed.as_dict()[name], atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_means_given_own_labels_are_those_of_the_mixtures_of_items(
+    method: str, form: Callable[[Any], Any]
+) -> None:
+    calibrator = calibrated(method)
+    labels = COUNTS[:100].copy()
+    labels[::3] = 0
+
+    means = calibrator.predict_proba(PREDICTIONS[:100], counts=form(labels))
+
+    listed = calibrator.predict_mixture(PREDICTIONS[:100], counts=labels)
+    np.testing.assert_allclose(means, listed.mean(), atol=1e-12)
+
+
+@pytest.mark.parametrize("entropy", ["shannon", "ordinal"])
+def test_own_labels_need_no_list_of_all_mixtures(
+    entropy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 100 classes every item ranks them otherwise, and cells have thousands of atoms."""
+    calibrator = calibrated("cells")
+    expected = calibrator.decompose(PREDICTIONS, entropy, counts=COUNTS)
+    largest = int(calibrator.cell_mixtures_.sizes.max()) * 3
+    monkeypatch.setattr("hocal.calibration.by_cell.class_order.MAX_NUMBERS", 10 * largest)
+    monkeypatch.setattr("hocal.calibration.by_cell.prediction.BLOCK_NUMBERS", 7 * largest)
+
+    with pytest.raises(hocal.InputError, match="Predict mixtures in batches"):
+        calibrator.predict_mixture(PREDICTIONS)
+    parts = calibrator.decompose(PREDICTIONS, entropy, counts=COUNTS)
+
+    np.testing.assert_allclose(parts.aleatoric, expected.aleatoric, atol=1e-12)
+
+
+def test_calibration_error_of_many_classes_is_that_of_all_atoms_but_for_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calibrator = calibrated("cells")
+    options: dict[str, Any] = {"n_resamples": 20, "random_state": 0}
+    expected = calibrator.calibration_error(PREDICTIONS, COUNTS, **options)
+    monkeypatch.setattr("hocal.calibration.by_cell.prediction.MAX_NUMBERS", 1)
+
+    found = calibrator.calibration_error(PREDICTIONS, COUNTS, **options)
+
+    assert found.mean == pytest.approx(expected.mean, abs=0.01)
+    assert np.nanmean(found.null) == pytest.approx(np.nanmean(expected.null), abs=0.01)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -445,7 +518,7 @@ def test_too_many_rankings_in_one_call_are_refused(monkeypatch: pytest.MonkeyPat
     calibrator = calibrated("cells")
     monkeypatch.setattr("hocal.calibration.by_cell.class_order.MAX_NUMBERS", 1000)
 
-    with pytest.raises(ValueError, match="Predict in batches"):
+    with pytest.raises(ValueError, match="Predict mixtures in batches"):
         calibrator.predict_mixture(PREDICTIONS)
 
 

@@ -132,3 +132,16 @@ def test_labels_or_label_distributions_are_needed(scene: Any) -> None:
         ValueError, match="`counts` must be given, or `label_distributions` instead of it"
     ):
         EntropyDistributionDisplay.from_predictions(scene.test.mixtures)
+
+
+def test_classes_are_in_their_order_where_it_matters(scene: Any) -> None:
+    """Over ranks, torn between the first and the last class looks like torn between neighbours."""
+    mixtures = scene.calibrator.predict_mixture(scene.test.predictions)
+    expected = EntropyDistributionDisplay.from_predictions(
+        mixtures, scene.counts, cells=scene.cells, entropy="ordinal", n_resamples=50, random_state=0
+    )
+
+    display = entropies(scene, entropy="ordinal")
+
+    assert display.cells.tolist() == expected.cells.tolist()
+    assert display.predicted_mean == pytest.approx(expected.predicted_mean)

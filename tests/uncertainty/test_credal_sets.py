@@ -1,6 +1,7 @@
 """Credal sets: hulls and intervals of the likely atoms, and how often they hold the truth."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.special import betainc
 
 import hocal
 from hocal import Mixtures
-from hocal.uncertainty import credal_set
+from hocal.uncertainty import Exponential, credal_set
 
 SEED = 20240613
 TRIANGLE = [[[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.3, 0.2, 0.5]]]
@@ -216,6 +217,7 @@ def test_entropy_limits_without_a_closed_form_are_refused() -> None:
         credal_set(mixtures, shape="intervals").lower_entropy()
 
 
-def test_upper_entropy_of_classes_in_order_is_refused() -> None:
+@pytest.mark.parametrize("entropy", ["ordinal", Exponential((0.0, 1.0, 2.0))], ids=str)
+def test_upper_entropy_of_classes_that_differ_is_refused(entropy: Any) -> None:
     with pytest.raises(hocal.InputError, match="`entropy` must treat all classes alike"):
-        credal_set(Mixtures.from_ensemble(TRIANGLE), shape="intervals").upper_entropy("ordinal")
+        credal_set(Mixtures.from_ensemble(TRIANGLE), shape="intervals").upper_entropy(entropy)

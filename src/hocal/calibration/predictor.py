@@ -16,7 +16,7 @@ from hocal.calibration.inputs import GivenItems
 from hocal.calibration.reference import Expected
 from hocal.calibration.seen_items import SeenItems
 from hocal.uncertainty.decomposition import Decomposition, decompose
-from hocal.uncertainty.entropy import Custom, Entropy
+from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["Predictor"]
@@ -47,9 +47,7 @@ class Predictor(NamedTuple):
         if self.model is not None:
             parts = [mixtures.mean() for mixtures in self._some_at_a_time(given, where, own)]
             return parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if own is not None:
-            return self.cells.of_items(given.mean, where).condition(own).mean()
-        return self.cells.means_of_items(given.mean, where)
+        return self.cells.means_of_items(given.mean, where, own)
 
     def decompose(
         self,
@@ -62,18 +60,17 @@ class Predictor(NamedTuple):
         panel_size: int | None,
     ) -> Decomposition:
         """Split the uncertainty of each item."""
+        options = {"kind": kind, "panel_size": panel_size}
         if self.model is not None:
-            parts = [
-                decompose_items(mixtures, measure, kind=kind, panel_size=panel_size)
-                for mixtures in self._some_at_a_time(given, where, own)
-            ]
-            return parts[0] if len(parts) == 1 else _join(parts)
-        if isinstance(measure, Custom) or own is not None:
-            # It may treat classes differently, so it needs them in their order.
-            cell_mixtures = self.mixtures(given, where, own)
-        else:
-            cell_mixtures = self.cells.mixtures[where]
-        return decompose(cell_mixtures, measure, kind=kind, panel_size=panel_size)
+            blocks = self._some_at_a_time(given, where, own)
+            return _join([decompose_items(some, measure, **options) for some in blocks])
+        if not measure.symmetric:
+            in_order = self.cells.some_at_a_time(given.mean, where, own)
+            return _join([decompose(some, measure, **options) for some in in_order])
+        if own is None:
+            return decompose(self.cells.mixtures[where], measure, **options)
+        pair, posteriors = self.cells.posteriors(given.mean, where, own)
+        return _join([decompose(some, measure, **options) for some in posteriors], pair)
 
     def expect(self, given: GivenItems, where: Index, folds: Index | None) -> Expected:
         """Return what labels should be like, from parameters that have not seen a fold."""
@@ -88,7 +85,7 @@ class Predictor(NamedTuple):
     def compared(self, given: GivenItems, where: Index) -> Mixtures:
         """Return mixtures for averages over cells, where an item needs few atoms."""
         if self.model is None:
-            return self.cells.of_items(given.mean, where)
+            return self.cells.for_averages(given.mean, where, COMPARED_ATOMS)
         return self.item_mixtures(given, where, None).to_mixtures(n_atoms=COMPARED_ATOMS)
 
     def _some_at_a_time(
@@ -116,8 +113,12 @@ class Predictor(NamedTuple):
         return mixtures.condition(own)
 
 
-def _join(parts: Sequence[Decomposition]) -> Decomposition:
-    """Put the parts of items one after the other."""
+def _join(parts: Sequence[Decomposition], rows: Index | None = None) -> Decomposition:
+    """Put the parts of items one after the other, and take some rows."""
+    if len(parts) == 1 and rows is None:
+        return parts[0]
     columns = [part.as_dict() for part in parts]
     joined = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+    if rows is not None:
+        joined = {name: values[rows] for name, values in joined.items()}
     return Decomposition(**joined, entropy=parts[0].entropy, kind=parts[0].kind)

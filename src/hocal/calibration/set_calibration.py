@@ -33,7 +33,7 @@ def calibrate_sets(
     scores = []
     errors = np.empty(len(given))
     expected = np.empty(len(given))
-    for block in item_blocks(given.mean):
+    for block in item_blocks(given.mean.shape):
         items = given.rows(block)
         mixtures = model.predict_without(folds[block], *items, where[block])
         means = mixtures.mean()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ __all__ = [
     "Histogram",
     "align_counts",
     "item_blocks",
+    "order_counts",
     "rank_classes",
     "sum_predictions",
 ]
@@ -254,27 +255,40 @@ def align_counts(probabilities: Array, counts: Counts) -> Counts:
     >>> align_counts(np.array([[0.2, 0.5, 0.3]]), np.array([[1, 2, 0]])).tolist()
     [[2, 0, 1]]
     """
+    return order_counts(counts, lambda rows: rank_classes(probabilities[rows]))
+
+
+def order_counts(counts: Counts, ranking: Callable[[slice], Index]) -> Counts:
+    """Return counts with the classes of each item in an order of its own.
+
+    Parameters
+    ----------
+    counts : array or CSR matrix of shape (n_items, n_classes)
+        Labels.
+    ranking : callable
+        Returns for a slice of the items which class comes first, second and so on,
+        (n_rows, n_classes).
+    """
     if isinstance(counts, np.ndarray):
-        aligned = np.empty_like(counts)
-        for block in item_blocks(probabilities):
-            order = rank_classes(probabilities[block])
-            aligned[block] = np.take_along_axis(counts[block], order, axis=1)
-        return aligned
-    # Only labelled classes need a rank.
-    ranks = np.empty(counts.nnz, dtype=np.int64)
+        ordered = np.empty_like(counts)
+        for block in item_blocks(counts.shape):
+            ordered[block] = np.take_along_axis(counts[block], ranking(block), axis=1)
+        return ordered
+    # Only labelled classes need a place.
+    places = np.empty(counts.nnz, dtype=np.int64)
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    for block in item_blocks(probabilities):
-        order = rank_classes(probabilities[block])
-        rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
+    for block in item_blocks(counts.shape):
+        order = ranking(block)
+        place = np.empty_like(order)
+        np.put_along_axis(place, order, np.arange(order.shape[1])[None], axis=1)
         entries = slice(counts.indptr[block.start], counts.indptr[block.stop])
-        ranks[entries] = rank[rows[entries] - block.start, counts.indices[entries]]
-    return sparse.csr_array((counts.data, (rows, ranks)), shape=counts.shape)
+        places[entries] = place[rows[entries] - block.start, counts.indices[entries]]
+    return sparse.csr_array((counts.data, (rows, places)), shape=counts.shape)
 
 
-def item_blocks(probabilities: Array, fewest: int = 1) -> Iterator[slice]:
+def item_blocks(shape: tuple[int, ...], fewest: int = 1) -> Iterator[slice]:
     """Yield slices of items to sort at a time, so that no temporary is as large as the input."""
-    n_items, n_classes = probabilities.shape
+    n_items, n_classes = shape
     step = min(max(_BLOCK // n_classes, fewest), _BLOCK)
     return (slice(start, min(start + step, n_items)) for start in range(0, n_items, step))
 
@@ -283,7 +297,7 @@ def sum_predictions(probabilities: Array, cells: Index, n_cells: int) -> IntArra
     """Sum predictions in falling order over each cell, in fixed-point arithmetic."""
     total = np.zeros((n_cells, probabilities.shape[1]), dtype=np.int64)
     # Each block costs a pass over the cells, so it has at least as many items.
-    for block in item_blocks(probabilities, fewest=n_cells):
+    for block in item_blocks(probabilities.shape, fewest=n_cells):
         falling = -np.sort(-probabilities[block], axis=1)
         units = np.floor(falling * _UNIT)
         n_items = len(units)

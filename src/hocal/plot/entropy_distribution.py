@@ -22,6 +22,7 @@ from hocal._base.validation import (
     check_simplex,
 )
 from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.calibrator_state import predictor_of
 from hocal.plot.canvas import Display, axis_label, blue, ink
 from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
 from hocal.plot.observed import chance_band, scale_noise
@@ -135,11 +136,13 @@ class EntropyDistributionDisplay(Display):
         **options
             For `from_predictions`.
         """
-        _, where = locate_items(calibrator, probabilities, cells)
-        # Entropies do not depend on the order of the classes, so the mixture over ranks serves as
-        # well.
+        p, where = locate_items(calibrator, probabilities, cells)
+        measure = get_entropy(options.get("entropy", "shannon"), base=options.get("base"))
+        by_cell = predictor_of(calibrator).cells
+        # Where the order of the classes does not matter, the mixture over ranks serves as well.
+        mixtures = by_cell.mixtures[where] if measure.symmetric else by_cell.of_items(p, where)
         return cls.from_predictions(
-            calibrator.cell_mixtures_[where],
+            mixtures,
             counts,
             label_distributions=label_distributions,
             cells=where,

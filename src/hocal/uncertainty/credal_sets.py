@@ -12,7 +12,7 @@ from scipy import sparse
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Mask
 from hocal._base.validation import check_choice, check_number, check_simplex
-from hocal.uncertainty.entropy import Custom, Entropy, Ordinal, get_entropy
+from hocal.uncertainty.entropy import Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 from hocal.uncertainty.sets import distance_to_mean, heaviest_atoms
 
@@ -135,7 +135,7 @@ class CredalSets:
         """
         self._refuse_shape("hull", 'Use shape="intervals", whose largest entropy is no smaller.')
         measure = get_entropy(entropy, base=base)
-        if isinstance(measure, (Ordinal, Custom)):
+        if not measure.symmetric:
             rule = "must treat all classes alike, so that the most even distribution has the most"
             raise InputError("entropy", rule, value=str(measure))
         return np.asarray(measure.value(_most_even(self.lower, self.upper), check_input=False))

@@ -168,6 +168,7 @@ class ZeroOne(Entropy):
     """
 
     name: ClassVar[str] = "zero-one"
+    symmetric: ClassVar[bool] = True
 
     def _value(self, p: Array) -> Array:
         return 1 - operations_on(p).largest(p)
@@ -191,6 +192,7 @@ class Spherical(Entropy):
     """
 
     name: ClassVar[str] = "spherical"
+    symmetric: ClassVar[bool] = True
 
     def _value(self, p: Array) -> Array:
         return 1 - operations_on(p).norm(p)

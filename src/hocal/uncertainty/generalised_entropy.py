@@ -31,6 +31,9 @@ class Entropy(ABC):
     """
 
     name: ClassVar[str]
+    #: Whether other names of the classes change nothing. Unless a measure says so, it may treat
+    #: classes differently, and gets them in their order.
+    symmetric: ClassVar[bool] = False
 
     def value(self, p: ArrayLike, *, check_input: bool = True) -> Array:
         """Return G(p), one number for each label distribution."""
@@ -107,6 +110,8 @@ class Entropy(ABC):
 
 class Separable(Entropy):
     """An entropy that is a sum over classes, G(p) = sum_j g(p_j); g is `component`."""
+
+    symmetric: ClassVar[bool] = True
 
     @abstractmethod
     def component(self, x: Array) -> Array:

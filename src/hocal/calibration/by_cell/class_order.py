@@ -9,7 +9,7 @@ from hocal._base.typing import Index
 from hocal.uncertainty.distinct_counts import distinct_rows
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["in_class_order"]
+__all__ = ["MAX_NUMBERS", "in_class_order"]
 
 MAX_NUMBERS = 250_000_000  # in the atoms of predicted mixtures: 2 GB
 
@@ -24,8 +24,7 @@ def in_class_order(mixtures: Mixtures, ranking: Index) -> Mixtures:
             "probabilities",
             "must have fewer distinct rankings in one call",
             value=f"{len(pairs)} with {len(row)} atoms",
-            remedy="Predict in batches; decompose, predict_proba and calibration_error "
-            "need no mixture per item.",
+            remedy="Predict mixtures in batches; decompose and predict_proba need none.",
         )
     points = np.empty((len(row), mixtures.n_classes))
     for block in mixtures.blocks(pairs[:, 0]):

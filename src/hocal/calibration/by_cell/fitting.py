@@ -15,7 +15,7 @@ from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_integer
 from hocal.calibration.by_cell.deconvolution import Deconvolution, deconvolve
 from hocal.calibration.by_cell.empirical import borrow, empirical_mixtures
-from hocal.cells.statistics import CellStatistics, Histogram, rank_classes
+from hocal.cells.statistics import CellStatistics, Histogram, order_counts, rank_classes
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -113,23 +113,14 @@ def put_in_order(statistics: CellStatistics, orders: Index) -> CellStatistics:
     aligned = statistics.aligned
     chosen = np.flatnonzero(own[observed.cells])
     others = np.flatnonzero(~own[aligned.cells])
-    counts = _reorder(observed.counts[chosen], observed.cells[chosen], orders)
+    cells = observed.cells[chosen]
+    counts = order_counts(observed.counts[chosen], lambda rows: orders[cells[rows]])
     histogram = Histogram.of(
-        np.concatenate([observed.cells[chosen], aligned.cells[others]]),
+        np.concatenate([cells, aligned.cells[others]]),
         _stack(counts, aligned.counts[others]),
         np.concatenate([observed.multiplicity[chosen], aligned.multiplicity[others]]),
     )
     return replace(statistics, aligned=histogram)
-
-
-def _reorder(counts: Counts, cells: Index, orders: Index) -> Counts:
-    """Return counts with the classes of each row in the order of its cell."""
-    if isinstance(counts, np.ndarray):
-        return np.take_along_axis(counts, orders[cells], axis=1)
-    places = np.argsort(orders[np.unique(cells)], axis=1)  # where each class goes
-    own = np.repeat(np.unique(cells, return_inverse=True)[1], np.diff(counts.indptr))
-    parts = (counts.data, places[own, counts.indices], counts.indptr)
-    return sparse.csr_array(parts, shape=counts.shape)
 
 
 def _stack(first: Counts, second: Counts) -> Counts:
