@@ -833,6 +833,35 @@ def random_worlds() -> str:
     return table(["mean over the worlds (middle 90%)", *heads], rows)
 
 
+def single_items() -> str:
+    """Return how far each item's numbers are from the right ones, of methods side by side."""
+    rows = []
+    for world, found in stored("single_items")["worlds"].items():
+        of_world = [
+            (RECALIBRATED, found["logistic"]["alone"]),
+            *((method, found[method]["alone"]) for method in ("cells", "items")),
+            *((f"{method}, own labels", found[method]["own"]) for method in ("cells", "items")),
+        ]
+        for place, (method, figures) in enumerate(of_world):
+            parts = [_error_of_part(figures, part) for part in PARTS]
+            divergence = number(figures["divergence"]["mean"])
+            rows.append([world if place == 0 else "", method, divergence, *parts])
+    return table(["predictor", "method", "divergence of the mean", *PARTS], rows)
+
+
+PARTS = ("predictive", "aleatoric", "epistemic")
+RECALIBRATED = "logistic regression, all entropy aleatoric"
+
+
+def _error_of_part(figures: Any, part: str) -> str:
+    """Return the bias, the error of single items, and how much of their differences it explains."""
+    bias, error, explained = (
+        figures[f"{part}, {figure}"]["mean"] for figure in ("bias", "error", "explained")
+    )
+    known = number(explained, 2) if explained > 0 else "none"
+    return f"{signed(bias)}, {number(error)}, {known}"
+
+
 def _around(cell: dict[str, float], *, percent: bool = False) -> str:
     """Return a mean, and in brackets the limits of the middle."""
     mean, lower, upper = (
@@ -1045,6 +1074,7 @@ TABLES: tuple[Maker, ...] = (
     hard_use,
     worlds_errors,
     random_worlds,
+    single_items,
     label_efficiency,
     certificate_widths,
     limit_widths,

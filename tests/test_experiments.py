@@ -563,6 +563,31 @@ def test_uncertainties_are_as_claimed_on_average_over_random_worlds() -> None:
             assert abs(found[name]["mean"]) <= slack + 2 * found[name]["standard error"]
 
 
+@pytest.mark.slow
+def test_single_items_of_a_known_world_are_as_stored(load: Load) -> None:
+    found = load("single_items").resample(2, "biased", 0)
+
+    assert_same(found, stored("single_items")["worlds"]["2 classes, biased"], tolerance=5e-3)
+
+
+def test_the_right_answer_of_an_item_is_that_of_many_draws(load: Load) -> None:
+    parameters = np.array([[0.5, 2.0, 4.0]])
+    draws = np.random.default_rng(0).dirichlet(parameters[0], size=(1, 20_000))
+    drawn = hocal.decompose(hocal.Mixtures.from_ensemble(draws))
+
+    right = load("single_items").know(parameters)
+
+    assert right.aleatoric[0] == pytest.approx(drawn.aleatoric[0], abs=0.005)
+    assert right.epistemic[0] == pytest.approx(drawn.epistemic[0], abs=0.005)
+
+
+def test_single_items_are_nearer_the_right_answer_than_recalibrated_predictions() -> None:
+    for found in stored("single_items")["worlds"].values():
+        items, logistic = found["items"]["alone"], found["logistic"]["alone"]
+        for figure in ("divergence", "predictive, error", "aleatoric, error", "epistemic, error"):
+            assert items[figure]["mean"] <= logistic[figure]["mean"] + 0.001
+
+
 def test_no_promise_fails_more_often_than_allowed_under_hard_use() -> None:
     kept = stored("hard_use")
     most = stats.binom.ppf(0.999, kept["worlds"], kept["allowed"]) / kept["worlds"]

@@ -119,9 +119,10 @@ class CalibratorPredictions(CalibratorState):
             Those of the items, if there were any in `fit`.
         counts : array or sparse matrix of shape (n_items, n_classes), optional
             The items' own labels; a row of zeros for an item without any. The uncertainty is then
-            what is left when they are known. Labels that an item had in `fit` are not counted
-            twice: the item is known again by its prediction and its labels, and its mixture comes
-            from the other items.
+            what is left when they are known. With ``method="items"`` labels that an item had in
+            `fit` are not counted twice: the item is known again by its prediction and its labels,
+            and its mixture comes from the other items. Mixtures of cells have seen the labels of
+            their items: asked about these again, small cells are somewhat too sure.
         cells : array of shape (n_items,), optional
             The cells of a PrecomputedPartition.
         by : array of shape (n_items,), optional

@@ -230,7 +230,8 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         """Split the uncertainty of each item; options as in `SnapshotCalibrator.decompose`.
 
         `counts` are the items' own labels. Items of the fit may be asked about as well: they are
-        answered by models that have not seen them, and their labels are not counted twice.
+        answered by models that have not seen them, and a calibrator of items does not count their
+        labels twice.
         """
         raw = self.base_proba(X)
         return self.calibrator_.decompose(raw, entropy, counts=counts, base=base, kind=kind)
