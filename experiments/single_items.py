@@ -11,8 +11,8 @@ biased predictor is twice as sure, leans to some classes and exchanges the names
 A calibrator that is fitted to three labels per item is compared with the right answer item by item:
 its mean by the divergence, its uncertainties by the root mean square error and by the share of the
 differences between items that they explain (1 is perfect, 0 what one number for all gives). Beside
-it is what people do first: a recalibrated prediction, all of whose entropy is called aleatoric. A
-quarter of an hour on one core, most of it for logistic regression with 100 classes.
+it is what people do first: a recalibrated prediction, all of whose entropy is called aleatoric.
+Twenty minutes on one core, most of it for logistic regression with 100 classes.
 """
 
 from collections.abc import Callable

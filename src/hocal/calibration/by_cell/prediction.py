@@ -17,9 +17,7 @@ from hocal.uncertainty.mixtures import Mixtures
 __all__ = ["CellMixtures", "Posteriors"]
 
 BLOCK_NUMBERS = 20_000_000  # in the atoms of items that are listed at once, 160 MB
-GOLDEN = (
-    np.sqrt(5) - 1
-) / 2  # steps of so much of a turn are spread evenly, however many there are
+GOLDEN = (np.sqrt(5) - 1) / 2  # of a turn: such steps are spread evenly, however many there are
 
 
 class Posteriors(NamedTuple):
