@@ -478,7 +478,7 @@ def test_something_else_than_a_calibrator_is_refused() -> None:
 
 
 MILLION = """
-import resource, time
+import resource
 import numpy as np
 import ot  # brings half a gigabyte of torch along where that is installed
 import hocal
@@ -488,22 +488,22 @@ rng = np.random.default_rng(0)
 p = rng.dirichlet([0.3] * 5, 1_000_000)
 counts = rng.multinomial(3, p)
 calibrator = hocal.SnapshotCalibrator().fit(p[:5000], counts[:5000])
-start, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 page = Report(summarise(calibrator, p, counts, planning=False)).html()
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
-print(time.process_time() - start, grown / 1e6, len(page.encode()) / 1e6)
+print(grown / 1e6, len(page.encode()) / 1e6)
 assert " of 1,000,000 items: those with the most" in page
 assert "On 10,000 of 995,000 held-out items" in page
 """
 
 
 @pytest.mark.slow
-def test_a_page_of_a_million_items_takes_forty_seconds_and_five_megabytes_at_most() -> None:
+def test_a_page_of_a_million_items_takes_half_a_gigabyte_and_five_megabytes_at_most() -> None:
+    """How long it takes is measured by benchmarks/sizes.py."""
     done = subprocess.run(
         [sys.executable, "-c", MILLION], check=True, capture_output=True, text=True
     )
-    seconds, gigabytes, megabytes = map(float, done.stdout.split())
+    gigabytes, megabytes = map(float, done.stdout.split())
 
-    assert seconds < 40
     assert gigabytes < 0.5
     assert megabytes < 5
