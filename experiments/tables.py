@@ -697,6 +697,21 @@ def panels() -> str:
     return table(["relative error", "people", *shown], rows)
 
 
+def label_pairs() -> str:
+    """Return how often two labels are of each kind, predicted and observed."""
+    kinds = ("both the likeliest", "one of them", "the same other", "two others")
+    rows = []
+    for title, found in stored("label_pairs")["sets"].items():
+        for method in ("cells", "items"):
+            said, seen = (
+                {kind: number(found[name][kind]["mean"]) for kind in kinds}
+                for name in (method, f"observed, {method}")
+            )
+            misplaced = number(found[method]["misplaced"]["mean"])
+            rows.append([title, method, *(f"{said[k]} ({seen[k]})" for k in kinds), misplaced])
+    return table(["predicted (observed)", "method", *kinds, "misplaced"], rows)
+
+
 def signed(value: float, places: int = 3) -> str:
     """Return +.123 for 0.123."""
     return ("-" if value < 0 else "+") + number(abs(value), places)
@@ -1066,6 +1081,7 @@ TABLES: tuple[Maker, ...] = (
     items_scores,
     prototypes,
     panels,
+    label_pairs,
     item_methods,
     scales,
     first_order,

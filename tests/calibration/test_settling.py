@@ -11,12 +11,16 @@ from scipy.stats import norm
 import hocal
 from hocal._base.typing import Array
 from hocal.calibration.by_item.anchors import (
+    FACTOR,
     FARTHEST,
+    HALF_WAY,
+    HALF_WAYS,
     OFF,
     OFF_BY,
     OWN_DOUBT,
     anchor_brier,
     anchor_shannon,
+    choose_half_way,
     left_open,
     weigh_up,
 )
@@ -184,13 +188,13 @@ def test_another_split_changes_components_as_if_it_had_been_learnt() -> None:
     assert found.shannon == pytest.approx(expected.shannon, abs=1e-12)
 
 
-def test_items_of_a_cell_are_moved_alike_and_half_way_with_fifty_of_them() -> None:
+def test_items_of_a_cell_are_moved_alike_and_half_way_with_enough_of_them() -> None:
     cells = np.repeat([0, 1], [50, 5000])
     expected = np.linspace(0.1, 0.3, 5050)
     means = np.array([expected[:50].mean(), expected[50:].mean()])
     levels = np.column_stack([means + 0.1, [0.5, 0.5]])
 
-    offsets, _ = anchor_brier(expected, cells, levels)
+    offsets, _ = anchor_brier(expected, cells, levels, 50.0)
 
     assert offsets == pytest.approx([0.05, 0.1 * 5000 / 5050])
 
@@ -198,7 +202,7 @@ def test_items_of_a_cell_are_moved_alike_and_half_way_with_fifty_of_them() -> No
 def test_cells_without_a_level_stay() -> None:
     levels = np.array([[np.nan, np.nan], [0.2, 0.4]])
 
-    offsets, shannon = anchor_brier(np.full(20, 0.2), np.repeat([0, 1], 10), levels)
+    offsets, shannon = anchor_brier(np.full(20, 0.2), np.repeat([0, 1], 10), levels, 50.0)
 
     assert offsets == pytest.approx([0, 0])
     assert np.isnan(shannon[0])
@@ -207,10 +211,65 @@ def test_cells_without_a_level_stay() -> None:
 
 def test_shannon_goes_along_where_items_stay_away_from_their_level() -> None:
     """Ten items stay five sixths of the way from the level of Brier, and so of Shannon."""
-    offsets, shannon = anchor_brier(np.full(10, 0.3), np.zeros(10, int), np.array([[0.2, 0.4]]))
+    offsets, shannon = anchor_brier(
+        np.full(10, 0.3), np.zeros(10, int), np.array([[0.2, 0.4]]), 50.0
+    )
 
     assert offsets == pytest.approx([-0.1 / 6])
     assert shannon == pytest.approx([0.4 + 2 * 0.1 * 5 / 6])
+
+
+def world_of_cells(effect: float, n_cells: int = 100, size: int = 200) -> tuple[Array, ...]:
+    """Return expected and observed disagreement, weights and cells; cells have an effect."""
+    generator = np.random.default_rng(0)
+    cells = np.repeat(np.arange(n_cells), size)
+    expected = generator.uniform(0.2, 0.6, size=len(cells))
+    truth = expected + effect * generator.normal(size=n_cells)[cells]
+    observed = (generator.random(len(cells)) < truth).astype(float)
+    return expected, observed, np.full(len(cells), 1 / 3), cells
+
+
+def test_half_way_is_the_noise_of_an_item_over_the_effect_of_cells() -> None:
+    """Disagreement has a variance of .227, cells one of .0025."""
+    expected, observed, weights, cells = world_of_cells(effect=0.05, n_cells=1000)
+
+    found = choose_half_way(expected, observed, weights, cells)
+
+    assert found == pytest.approx(0.227 / 0.0025, rel=0.2)
+
+
+def test_half_way_is_far_where_cells_are_off_by_chance_alone() -> None:
+    few = choose_half_way(*world_of_cells(effect=0.0, n_cells=10))
+    many = choose_half_way(*world_of_cells(effect=0.0, n_cells=400))
+
+    assert HALF_WAY < few < many
+    assert many > 10 * HALF_WAY
+
+
+def test_half_way_stays_where_nothing_is_known() -> None:
+    expected, observed, weights, cells = world_of_cells(effect=0.0, n_cells=1, size=5)
+
+    assert choose_half_way(expected, observed, weights, cells) == pytest.approx(HALF_WAY, rel=0.2)
+    assert choose_half_way(expected, observed, 0 * weights, cells) == HALF_WAY
+
+
+def test_half_way_is_the_mean_logarithm_under_bayes_rule() -> None:
+    """By densities of the cells' means, one after the other; items count by their weights."""
+    expected, observed, _, cells = world_of_cells(effect=0.1, n_cells=7, size=30)
+    weights = np.random.default_rng(1).choice([0.0, 1 / 3, 0.6], size=len(cells))
+    gaps = observed - expected
+    chance = np.average(gaps**2, weights=weights)
+    posterior = norm.pdf(np.log(HALF_WAYS / HALF_WAY), 0, FACTOR)
+    for cell in range(7):
+        own = cells == cell
+        shares = weights[own] / weights[own].sum()
+        variances = chance * (shares @ shares) + chance / HALF_WAYS
+        posterior *= norm.pdf(shares @ gaps[own], 0, np.sqrt(variances))
+
+    found = choose_half_way(expected, observed, weights, cells)
+
+    mean = np.average(np.log(HALF_WAYS), weights=posterior)
+    assert found == pytest.approx(np.exp(mean), rel=1e-9)
 
 
 def anchored(doubt: float) -> tuple[float, float, float]:
@@ -316,7 +375,7 @@ def test_shifts_end_before_they_lead_astray() -> None:
 
     shifts, _ = anchor_shannon(single, single.brier, np.zeros(200, int), np.array([level]), 0.0)
 
-    assert shifts == pytest.approx([-FARTHEST])
+    assert shifts == pytest.approx([FARTHEST[0]])
 
 
 LAPSES = 0.01 + 0.89 * np.eye(11)

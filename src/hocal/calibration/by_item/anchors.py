@@ -4,8 +4,9 @@ The labels of a whole cell tell its mean aleatoric uncertainty better than any i
 the Brier uncertainty that is expected of a cell's items one number is added, so that on average
 they come nearer to the cell's and keep their differences.  Another shifts their weights, the Brier
 uncertainty of each held, until the mean Shannon uncertainty meets the cell's.  How far to go is a
-matter of the cell's number of items, and for Shannon of the numbers of labels and of classes, which
-leave it open, and of whether cells and items say much the same.
+matter of the cell's number of items and of how far cells are off beyond chance, and for Shannon of
+the numbers of labels and of classes, which leave it open, and of whether cells and items say much
+the same.
 """
 
 from __future__ import annotations
@@ -19,10 +20,22 @@ from hocal._base.typing import Array, Index, Mask
 from hocal.calibration.by_item.columns import Floats
 from hocal.calibration.by_item.settling import Unsettled, mean_of, settle, shannon_slopes
 
-__all__ = ["FARTHEST", "N_ANCHORS", "anchor_brier", "anchor_shannon", "left_open", "weigh_up"]
+__all__ = [
+    "FARTHEST",
+    "N_ANCHORS",
+    "anchor_brier",
+    "anchor_shannon",
+    "choose_half_way",
+    "left_open",
+    "weigh_up",
+]
 
 N_ANCHORS = 2  # of a cell: what is added to its items' Brier uncertainty, and their shift
-HALF_WAY = 50.0  # items of a cell that move their Brier uncertainty half way to its level
+# Items of a cell that move their Brier uncertainty half way to its level, before labels say how far
+# cells are off: within a factor of two, on a grid of its powers.
+HALF_WAY = 50.0
+FACTOR = np.log(2.0)
+HALF_WAYS = HALF_WAY * np.exp(FACTOR * np.arange(-2.0, 10.25, 0.5))
 STEPS = 8  # of Levenberg and Marquardt, at most
 SMALL = 0.1  # step that ends them: it moves uncertainties by less than a thousandth
 NOISE = 0.3  # variance of an item's Shannon uncertainty around its cell's: what one item tells
@@ -37,7 +50,9 @@ OWN_DOUBT = 0.07
 OFF = 0.05  # how often, a judgement
 OFF_BY = 0.3  # by which part
 SHARED_PRECISION = 0.001  # of the shift that all cells share: tens of units where splits are free
-FARTHEST = 20.0  # shift: beyond, Shannon uncertainty hardly moves and new items go astray
+# Shifts end: down, because beyond Shannon uncertainty hardly moves and new items go astray; up, where
+# the split beyond the top class is as even as it gets.
+FARTHEST = (-20.0, 60.0)
 CELL_PRECISION = 0.1  # of a cell's own shift: some 50 items move its level half way
 FIRST_DAMPING = 0.1  # of a step, relative to the curvature
 # Change of Shannon uncertainty, relative to it, with a shift of one, below which components have no
@@ -65,7 +80,41 @@ def left_open(n_labels: float, n_classes: int) -> float:
     return float(LEFT_OPEN * np.log(n_classes) ** 3 / max(n_labels, 1.0) ** 2)
 
 
-def anchor_brier(expected: Array, cells: Index, levels: Array) -> tuple[Array, Array]:
+def choose_half_way(expected: Array, observed: Array, weights: Array, cells: Index) -> float:
+    """Return how many items of a cell should move their Brier uncertainty half way to its level.
+
+    On average over n of its items a cell is off by its own effect, of variance t^2, and by chance,
+    s^2 / n. The best guess of the effect is n / (n + s^2 / t^2) of what is seen, and s^2 / t^2 is
+    found by marginal likelihood. Where cells are off by chance alone it is large: then items keep
+    what they say themselves, in which the labels of all cells have a part.
+
+    Parameters
+    ----------
+    expected : array of shape (n_items,)
+        Brier uncertainty of items, from the labels of others.
+    observed, weights : array of shape (n_items,)
+        How often the labels of an item differ, and the weight of this number.
+    cells : array of shape (n_items,)
+        Their cells.
+    """
+    total = float(weights.sum())
+    if total <= 0:
+        return HALF_WAY
+    gaps = observed - expected
+    sums, sum_squares = (np.bincount(cells, power) for power in (weights, weights**2))
+    seen = np.flatnonzero(sums)
+    sizes = sums[seen] ** 2 / sum_squares[seen]
+    off = np.bincount(cells, weights * gaps)[seen] / sums[seen]
+    chance = max(float(weights @ gaps**2) / total, TINY)
+    variances = chance * (1 / sizes + 1 / HALF_WAYS[:, None])  # (n_tried, n_cells)
+    logs = -0.5 * (off**2 / variances + np.log(variances)).sum(axis=1)
+    logs -= 0.5 * (np.log(HALF_WAYS / HALF_WAY) / FACTOR) ** 2
+    return float(np.exp(softmax(logs) @ np.log(HALF_WAYS)))
+
+
+def anchor_brier(
+    expected: Array, cells: Index, levels: Array, half_way: float
+) -> tuple[Array, Array]:
     """Return what is added to the Brier uncertainty of each cell's items, and Shannon levels.
 
     Where items stay away from their cell's Brier uncertainty, its level of Shannon's goes along.
@@ -78,6 +127,8 @@ def anchor_brier(expected: Array, cells: Index, levels: Array) -> tuple[Array, A
         Their cells.
     levels : array of shape (n_cells, 2)
         Brier and Shannon uncertainty of each cell, NaN where nothing is known.
+    half_way : float
+        Items of a cell that move half way to its level.
 
     Returns
     -------
@@ -89,7 +140,7 @@ def anchor_brier(expected: Array, cells: Index, levels: Array) -> tuple[Array, A
     brier, shannon = np.where(known[:, None], levels, 0.0).T
     means = np.bincount(cells, expected, len(levels)) / np.maximum(sizes, 1)
     away = np.where(known, brier - means, 0.0)
-    offsets = away * (sizes / (sizes + HALF_WAY))
+    offsets = away * (sizes / (sizes + half_way))
     ratio = (sizes @ shannon) / max(float(sizes @ brier), TINY)
     return offsets, np.where(known, shannon - ratio * (away - offsets), np.nan)
 
@@ -171,7 +222,7 @@ class _Problem:
             step = right / curvature
             if np.abs(step).max() < SMALL:
                 break
-            trial = self._at(np.clip(state.shifts + step, -FARTHEST, FARTHEST), centre, precision)
+            trial = self._at(np.clip(state.shifts + step, *FARTHEST), centre, precision)
             better = trial.loss < state.loss
             state = state.keep(better, trial)
             damping = np.where(better, damping / 4, damping * 8)

@@ -15,7 +15,12 @@ from hocal._base.errors import InputError
 from hocal._base.fingerprints import fingerprint
 from hocal._base.typing import Array, Counts, Index
 from hocal._base.validation import check_cells, check_same_length
-from hocal.calibration.by_item.anchors import anchor_brier, anchor_shannon, left_open
+from hocal.calibration.by_item.anchors import (
+    anchor_brier,
+    anchor_shannon,
+    choose_half_way,
+    left_open,
+)
 from hocal.calibration.by_item.columns import (
     Floats,
     Scale,
@@ -307,12 +312,14 @@ def _anchor_folds(
     anchors: list[Array] = []
     n_labels = float(sample.counts.sum(axis=1).mean())
     doubt = left_open(n_labels, sample.counts.shape[1])
+    observed, weights = _observe(sample.counts)
     for place, (way, level) in enumerate(zip(ways, levels, strict=True)):
         others = np.flatnonzero(sample.folds != place - 1)
         cells = sample.items.cells[others]
         some = learnt.items.take(others)
         target = some.brier + way * (expected[others] - some.brier)
-        offsets, shannon = anchor_brier(target, cells, level)
+        half_way = choose_half_way(target, observed[others], weights[others], cells)
+        offsets, shannon = anchor_brier(target, cells, level, half_way)
         target += offsets[cells]
         near = float(anchors[0][:, 1].mean()) if anchors else 0.0
         shifts, given_way = anchor_shannon(some, target, cells, shannon, doubt, near)
