@@ -10,7 +10,6 @@ half. The last column is half the sum of the distances of the four, the share of
 misplaced. Ten minutes on one core.
 """
 
-
 import numpy as np
 from item_scores import BATCH, calibrate, split
 from numpy.typing import NDArray

@@ -50,8 +50,8 @@ OWN_DOUBT = 0.07
 OFF = 0.05  # how often, a judgement
 OFF_BY = 0.3  # by which part
 SHARED_PRECISION = 0.001  # of the shift that all cells share: tens of units where splits are free
-# Shifts end: down, because beyond Shannon uncertainty hardly moves and new items go astray; up, where
-# the split beyond the top class is as even as it gets.
+# Shifts end: down, because beyond Shannon uncertainty hardly moves and new items go astray; up,
+# where the split beyond the top class is as even as it gets.
 FARTHEST = (-20.0, 60.0)
 CELL_PRECISION = 0.1  # of a cell's own shift: some 50 items move its level half way
 FIRST_DAMPING = 0.1  # of a step, relative to the curvature

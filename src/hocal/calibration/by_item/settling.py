@@ -43,9 +43,9 @@ EDGE = 1e-3  # of the range of components, within which odds are as good as none
 TINY = 1e-12  # spread of an uncertainty that is as good as none
 NARROW = 1e-4  # squared relative spread of an uncertainty that rounding would drown
 # Of the split's level, for a shift of one along Shannon.  Labels say least about the split, so that
-# it gives way with the rest.  But pairs of labels beyond the top class do say how even it is: three
-# times as much brought Shannon uncertainty nowhere nearer to the truth, took those pairs apart, and
-# made what own labels say worse (experiments/items.py, panels.py).
+# it gives way with the rest, but pairs of labels beyond the top class do say how even it is
+# (experiments/label_pairs.py): three times as much brought averages of cells no nearer to the
+# truth, and made what own labels say worse.
 SPLIT_RATE = 0.08
 SPLIT_LEVELS = SPLIT_POOL.kinds[:, LEVEL - N_OWN]
 
