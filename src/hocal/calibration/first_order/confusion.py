@@ -14,7 +14,7 @@ from scipy import sparse
 
 from hocal.calibration.first_order.multinomial import Floats
 
-__all__ = ["LabelTables", "count_labels", "table_columns"]
+__all__ = ["LabelTables", "count_labels", "table_columns", "table_levels"]
 
 TINY = 1e-8  # keeps logarithms of empty entries finite: far below one label in all
 
@@ -24,6 +24,7 @@ class LabelTables(NamedTuple):
 
     observed: Floats  #: (n_folds, n_classes, n_classes)
     expected: Floats  #: (n_folds, n_classes, n_classes)
+    average: Floats  #: (n_classes,) mean prediction
 
     def without(self, fold: int, pseudo_labels: float) -> Floats:
         """Return the tables of all folds but one; of all folds for -1.
@@ -61,6 +62,16 @@ def count_labels(predictions: Floats, counts: sparse.csr_array, expected: Floats
 def table_columns(predictions: Floats, tables: Floats) -> list[Floats]:
     """Return the logarithm of the prediction's mean over the rows of each table, centred."""
     return [_centred_logarithm(predictions @ table) for table in tables]
+
+
+def table_levels(average: Floats, tables: Floats) -> Floats:
+    """Return what the columns are at the average prediction, (2, n_classes): to be taken out.
+
+    How often a class is named at all is the business of the biases. In a table that lacks the
+    labels of an item's fold, classes that are frequent there are rare: biases that know all labels
+    would tell from that which these are.
+    """
+    return np.concatenate(table_columns(average[None], tables))
 
 
 def _centred_logarithm(values: Floats) -> Floats:

@@ -37,6 +37,7 @@ from hocal.calibration.first_order.confusion import (
     LabelTables,
     count_labels,
     table_columns,
+    table_levels,
 )
 from hocal.calibration.first_order.multinomial import (
     CrossFit,
@@ -331,7 +332,8 @@ def _count_tables(rows: Rows, problem: Regression, without: Array) -> LabelTable
         expected *= problem.totals[part, None]
         counted.append(count_labels(rows.mean(part), rows.counts[part], expected))
     observed, modelled = np.stack(counted, axis=1)
-    return LabelTables(observed, modelled)
+    average = np.mean([rows.mean(part).mean(axis=0) for part in rows.folds], axis=0)
+    return LabelTables(observed, modelled, average)
 
 
 def _left_out_columns(rows: Rows, tables: LabelTables, pseudo_labels: float) -> Floats:
@@ -340,8 +342,10 @@ def _left_out_columns(rows: Rows, tables: LabelTables, pseudo_labels: float) -> 
     columns = np.empty((2, n_items, n_classes), rows.dtype)
     for fold, part in enumerate(rows.folds):
         others = tables.without(fold, pseudo_labels)
+        levels = table_levels(tables.average, others)
         for block in rows.blocks(part):
             columns[:, block] = table_columns(rows.mean(block), others)
+            columns[:, block] -= levels[:, None]
     return columns
 
 
@@ -360,12 +364,15 @@ def _model(learnt: _Learnt, weights: Array, fold: int) -> Recalibration:
     n_classes = own.shape[1]
     names = np.array(design.groups, dtype=str)
     tables: Floats = np.zeros((0, n_classes, n_classes))
+    bias = own[0] - design.centre @ scaled
     if learnt.tables is not None:
         tables = learnt.tables.without(fold, learnt.pseudo_labels)
+        levels = table_levels(learnt.tables.average, tables)
+        bias = bias - weights[n_shared - n_tables : n_shared] @ levels
     return Recalibration(
         floors=design.floors,
         shared=weights[:n_shared] / np.append(design.shared_scale, np.ones(n_tables)),
-        bias=own[0] - design.centre @ scaled,
+        bias=bias,
         matrix=scaled[names == "matrix"],
         members=scaled[names == "members"],
         features=scaled[names == "features"],
