@@ -168,7 +168,7 @@ ROOMS: dict[str, list[str]] = {
         "decomposition",
         "columns",
         "disagreement",
-        "ridge_choice",
+        "penalised_fits",
         "temperatures",
         "weights",
         "shapes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from hocal._base.typing import Array, Index
 from hocal.calibration.by_item.columns import Floats, Scale
@@ -17,6 +18,7 @@ RIDGES = 10.0 ** np.arange(0, 6, 0.5)  # precisions that are tried, in units of 
 # Pairs whose noise is as large as the variance between items: labels beyond tell little more.
 PAIRS = 4.0
 LEAST, MOST = 0.003, 0.98  # expected disagreement: its log-odds must stay finite
+TINY = 1e-12  # of a weight or a variance: as good as none
 
 
 class DisagreementRegression(NamedTuple):
@@ -54,12 +56,12 @@ def observed_disagreement(totals: Array, agreeing: Array) -> tuple[Array, Array]
 def fit_disagreement(
     columns: Array, observed: Array, weights: Array, folds: Index
 ) -> DisagreementRegression:
-    """Fit a ridge of the disagreement on columns and bumps, chosen by error on folds left out."""
+    """Fit ridges of the disagreement on columns and bumps, averaged by error on folds left out."""
     scale = Scale.of(columns)
     standard = scale.apply(columns)
     landmarks = standard[_spread_rows(standard)]
     basis = _basis(standard, landmarks)
-    total = max(float(weights.sum()), 1e-12)
+    total = max(float(weights.sum()), TINY)
     level = np.asarray(weights @ observed / total)
     middle = weights @ basis / total
     coefficients = _ridge(basis - middle, observed - level, weights, folds)
@@ -87,7 +89,7 @@ def _basis(standard: Floats, landmarks: Array) -> Floats:
 
 
 def _ridge(basis: Array, target: Array, weights: Array, folds: Index) -> Array:
-    """Return the coefficients of the best ridge: their mean over folds, and without each fold."""
+    """Return coefficients averaged over ridges: their mean over folds, and without each fold."""
     n_folds = int(folds.max()) + 1
     parts = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
     grams = [(basis[rows].T * weights[rows]) @ basis[rows] for rows in parts]
@@ -99,8 +101,17 @@ def _ridge(basis: Array, target: Array, weights: Array, folds: Index) -> Array:
         fits.append(_ridge_path(gram - part, right - side))
         gaps = target[rows, None] - basis[rows] @ fits[-1]
         errors += weights[rows] @ gaps**2
-    chosen = np.stack(fits)[:, :, int(errors.argmin())]
-    return np.concatenate([chosen.mean(axis=0, keepdims=True), chosen])
+    averaged = np.stack(fits) @ _shares_of(errors, float(weights.sum()))
+    return np.concatenate([averaged.mean(axis=0, keepdims=True), averaged])
+
+
+def _shares_of(errors: Array, total: float) -> Array:
+    """Return the share of each ridge: the likelihood of folds left out, were errors normal.
+
+    Where labels are few, several ridges are about as good, and an average hedges the choice.
+    """
+    variance = max(float(errors.min()) / max(total, TINY), TINY)
+    return np.asarray(softmax(-0.5 * errors / variance))
 
 
 def _ridge_path(gram: Array, right: Array) -> Array:

@@ -45,7 +45,7 @@ from hocal.calibration.by_item.likeness import (
     make_alike,
 )
 from hocal.calibration.by_item.model import ItemModel, Items, scaled_inputs
-from hocal.calibration.by_item.ridge_choice import FoldedParameters
+from hocal.calibration.by_item.penalised_fits import FoldedParameters
 from hocal.calibration.by_item.settling import Unsettled, unsettled
 from hocal.calibration.by_item.shapes import SPLIT_POOL, all_pool, all_shapes, split_shapes
 from hocal.calibration.by_item.stacking import choose_ways

@@ -40,7 +40,7 @@ from hocal.calibration.by_item.likeness import (
     make_alike,
 )
 from hocal.calibration.by_item.mixtures import ItemMixtures
-from hocal.calibration.by_item.ridge_choice import FoldedParameters
+from hocal.calibration.by_item.penalised_fits import FoldedParameters
 from hocal.calibration.by_item.settling import settle, unsettled
 from hocal.calibration.by_item.shapes import SPLIT_POOL, all_pool, all_shapes, split_shapes
 from hocal.calibration.by_item.temperatures import temper

@@ -8,7 +8,7 @@ import numpy as np
 
 from hocal._base.typing import Array, Index
 from hocal.calibration.by_item.columns import Floats
-from hocal.calibration.by_item.ridge_choice import FoldedParameters, choose_penalty
+from hocal.calibration.by_item.penalised_fits import FoldedParameters, fit_penalised
 
 __all__ = ["fit_temperatures", "temper"]
 
@@ -51,7 +51,7 @@ def fit_temperatures(
     penalties = [np.where(weights > 0, penalty, FREE) for penalty in PENALTIES]
     n_folds = int(folds.max()) + 1
     start = np.zeros(len(inputs))
-    return choose_penalty(problem, start, penalties, folds, n_folds, LEAST_GAIN)
+    return fit_penalised(problem, start, penalties, folds, n_folds, LEAST_GAIN)
 
 
 class _Temperatures(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 
 from hocal._base.typing import Array, Index
 from hocal.calibration.by_item.columns import Floats
-from hocal.calibration.by_item.ridge_choice import FoldedParameters, choose_penalty
+from hocal.calibration.by_item.penalised_fits import FoldedParameters, fit_penalised
 
 __all__ = [
     "LEVEL",
@@ -114,7 +114,7 @@ def fit_weights(
         return FoldedParameters(start, np.zeros((n_folds, len(start))))
     problem = _Weights(pool, shapes, likelihoods)
     penalties = [_penalty(pool, len(shapes.inputs), penalty) for penalty in PENALTIES]
-    return choose_penalty(problem, start, penalties, folds, n_folds)
+    return fit_penalised(problem, start, penalties, folds, n_folds)
 
 
 def solve_tilts(
