@@ -833,19 +833,25 @@ def worlds_errors() -> str:
 
 
 def random_worlds() -> str:
-    """Return how far outputs are off in worlds drawn at random, by the number of items."""
-    sizes = stored("random_worlds")["items"]
+    """Return how far outputs are off in worlds drawn at random, by classes and number of items."""
+    cells = {
+        f"{kind}, {int(size):,} items": found
+        for kind, worlds in stored("random_worlds")["kinds"].items()
+        for size, found in worlds["items"].items()
+    }
     losing = "share that loses 1% more than the best rival"
-    excess = [cell["excess"] for cell in sizes.values()]
+    excess = [found["excess"] for found in cells.values()]
     rows = [
         ["log loss against the best rival", *(_around(cell, percent=True) for cell in excess)],
-        [losing, *(f"{found[losing]:.0%}" for found in sizes.values())],
+        [losing, *(f"{found[losing]:.0%}" for found in cells.values())],
     ]
     for name in ("predictive less log loss", "aleatoric less truth"):
         for kind in (name, f"{name}, own labels"):
-            rows.append([kind, *(_around(found[kind]) for found in sizes.values())])
-    heads = (f"{int(size):,} items" for size in sizes)
-    return table(["mean over the worlds (middle 90%)", *heads], rows)
+            rows.append([kind, *(_around(found[kind]) for found in cells.values())])
+    for kind in ("explained", "explained, own labels"):
+        title = kind.replace("explained", "differences in disagreement explained")
+        rows.append([title, *(number(found[kind]["mean"], 2) for found in cells.values())])
+    return table(["mean over the worlds (middle 90%)", *cells], rows)
 
 
 def single_items() -> str:

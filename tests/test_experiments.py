@@ -576,21 +576,37 @@ def test_uncertainty_is_as_near_the_truth_as_asked_in_every_known_world() -> Non
 
 @pytest.mark.slow
 def test_a_random_world_is_as_stored(load: Load) -> None:
-    found = load("random_worlds").resample(100, 0)
+    script = load("random_worlds")
+    found = script.resample(script.CLASSES, 100, 0)
 
-    assert_same(found, stored("random_worlds")["items"]["100"], tolerance=5e-3)
+    kept = stored("random_worlds")["kinds"]["2 to 10 classes"]
+    assert_same(found, kept["items"]["100"], tolerance=5e-3)
+
+
+def random_worlds() -> dict[tuple[str, int], Any]:
+    """Return what is stored of worlds drawn at random, by numbers of classes and of items."""
+    return {
+        (kind, int(size)): found
+        for kind, worlds in stored("random_worlds")["kinds"].items()
+        for size, found in worlds["items"].items()
+    }
 
 
 def test_means_are_no_worse_than_the_best_usual_recalibration_in_random_worlds() -> None:
-    for found in stored("random_worlds")["items"].values():
+    for found in random_worlds().values():
         assert found["excess"]["mean"] <= 2 * found["excess"]["standard error"]
 
 
 def test_uncertainties_are_as_claimed_on_average_over_random_worlds() -> None:
-    for size, found in stored("random_worlds")["items"].items():
-        slack = 5 / int(size)  # a hundred items do not tell the log loss better than .05
+    for (_, size), found in random_worlds().items():
+        slack = 5 / size  # a hundred items do not tell the log loss better than .05
         for name in ("predictive less log loss", "aleatoric less truth"):
             assert abs(found[name]["mean"]) <= slack + 2 * found[name]["standard error"]
+
+
+def test_own_labels_explain_more_of_single_items_in_random_worlds() -> None:
+    for found in random_worlds().values():
+        assert 0 < found["explained"]["mean"] < found["explained, own labels"]["mean"]
 
 
 @pytest.mark.slow
