@@ -60,7 +60,7 @@ test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(COVERAGE)
 
 fuzz: $(VENV)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python tests/hardening/public_calls.py $(CALLS) $(SEED)
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python tests/hardening/public_calls.py $(CALLS) $(SEED)
 
 simulations: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow

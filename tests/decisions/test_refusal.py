@@ -143,6 +143,15 @@ def test_prices_that_cannot_be_are_refused() -> None:
         refusal_rule(mixtures, error=np.zeros((3, 3)), **COSTS)
 
 
+def test_prices_that_refuse_to_become_numbers_are_named() -> None:
+    class Table:
+        def __array__(self, *_: object, **__: object) -> None:
+            raise RuntimeError("no array")
+
+    with pytest.raises(hocal.InputError, match="`error` must be"):
+        refusal_rule(world(5, 11)[0], error=Table(), **COSTS)  # type: ignore[arg-type]
+
+
 def test_one_label_does_not_say_what_asking_costs() -> None:
     rule = refusal_rule(world(2, 12)[0], **COSTS)
 

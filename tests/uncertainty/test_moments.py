@@ -544,6 +544,12 @@ def test_many_classes_need_an_entropy_that_is_a_sum() -> None:
         bernstein_estimator("zero-one", 5, 3)
 
 
+@pytest.mark.parametrize("side", ["minimax", "upper"])
+def test_programs_that_no_memory_holds_are_refused_before_they_are_made(side: Side) -> None:
+    with pytest.raises(ValueError, match=r"got 8e\+05 GB for a linear program over 1,000,000"):
+        bernstein_estimator("shannon", 1_000_000, 2, side=side)
+
+
 @pytest.mark.parametrize("reference", [[1, 1], [1.0, 1.0, 0.5]])
 def test_a_reference_of_the_wrong_size_or_sum_is_refused(reference: list[float]) -> None:
     with pytest.raises(ValueError, match=r"`reference` must hold k \+ 1 = 3 weights that sum to 3"):

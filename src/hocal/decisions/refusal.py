@@ -13,6 +13,7 @@ from hocal._base.interval import Interval
 from hocal._base.shares import percent
 from hocal._base.typing import Array, Counts, IntArray
 from hocal._base.validation import (
+    check_array,
     check_dense_counts,
     check_finite_matrix,
     check_fraction,
@@ -221,7 +222,7 @@ def refusal_rule(
 
 def _check_error(error: float | ArrayLike, n_classes: int) -> Array:
     """Return the cost of each answer for each label."""
-    if np.ndim(error) == 0:
+    if check_array(error, "error").ndim == 0:
         cost = check_number(error, "error", minimum=0, strict=True)
         return cost * (1 - np.eye(n_classes))
     costs = check_finite_matrix(error, "error")

@@ -24,6 +24,7 @@ from hocal._base.validation import (
     check_n_classes,
     check_number,
     check_snapshot_size,
+    refuse_large,
 )
 from hocal.guarantees.bernstein_programs import (
     least_majorant,
@@ -281,7 +282,11 @@ def _fit(
 
 
 def _constraint_grid(k: int) -> Array:
-    return chebyshev_grid(_N_CONSTRAINTS + _N_CONSTRAINTS_PER_LABEL * k)
+    """Return points between which margins are proven, unless a program over them is too large."""
+    n_points = _N_CONSTRAINTS + _N_CONSTRAINTS_PER_LABEL * k
+    remedy = "Use a smaller k: an item with more labels counts with all its k-snapshots."
+    refuse_large("k", n_points * (k + 1), f"a linear program over {k:,} labels per item", remedy)
+    return chebyshev_grid(n_points)
 
 
 def _one_sided(
