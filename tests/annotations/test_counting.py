@@ -553,6 +553,10 @@ def test_wrong_items_of_counts_are_refused(columns: dict[str, list[Any]], messag
             "must be left out with `count_columns`",
         ),
         (
+            {"count_columns": ["cats", "dogs"], "annotator": np.array(["a", "b"])},
+            "must be left out with `count_columns`",
+        ),
+        (
             {"count_columns": "cats"},
             "`count_columns` must name at least two different columns, got 'cats'",
         ),

@@ -153,7 +153,7 @@ def _check_shape(label: Any, count_columns: Any, annotator: Any, classes: Any) -
     """Refuse columns of two shapes of table at once."""
     if (label is None) == (count_columns is None):
         raise InputError("label and count_columns", "must not be given together, nor left out both")
-    if label is None and (annotator, classes) != (None, None):
+    if label is None and not (annotator is None and classes is None):
         raise InputError(
             "annotator and classes",
             "must be left out with `count_columns`; a mapping names the classes",
