@@ -122,6 +122,11 @@ def test_a_cell_without_items_cannot_be_shown(scene: Any) -> None:
         entropies(scene, shown=[empty])
 
 
+def test_mixtures_are_no_choice_of_cells(scene: Any) -> None:
+    with pytest.raises(ValueError, match="`shown` must be"):
+        entropies(scene, shown=hocal.Mixtures.from_points([[0.5, 0.5]]))
+
+
 def test_min_items_must_leave_a_cell(scene: Any) -> None:
     with pytest.raises(ValueError, match="`min_items` must leave a cell to show, got 10000"):
         entropies(scene, min_items=10_000)

@@ -101,6 +101,13 @@ def test_an_item_must_exist() -> None:
         PredictionSetDisplay.from_predictions(hocal.Mixtures.from_points([[0.5, 0.5]]), items=[1])
 
 
+def test_a_list_of_lists_names_no_items() -> None:
+    with pytest.raises(hocal.InputError, match="`items` must be"):
+        PredictionSetDisplay.from_predictions(
+            hocal.Mixtures.from_points([[0.5, 0.5]]), items=[[0, 0], [0]]
+        )
+
+
 def test_coverage_of_many_items_is_that_of_a_sample(
     item_scene: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

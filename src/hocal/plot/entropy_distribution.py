@@ -24,7 +24,7 @@ from hocal._base.validation import (
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.calibrator_state import predictor_of
 from hocal.plot.canvas import Display, axis_label, blue, ink
-from hocal.plot.inputs import check_some, check_some_mixtures, locate_items
+from hocal.plot.inputs import check_chosen, check_some_mixtures, locate_items
 from hocal.plot.observed import chance_band, scale_noise
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import Entropy, get_entropy
@@ -312,9 +312,8 @@ def _choose(
 ) -> Index:
     """Return the cells to show."""
     n_items = np.bincount(cells)
-    if np.ndim(shown) > 0:
-        check_some(shown, "shown")
-        numbers = check_cells(shown, np.size(shown), n_cells=len(n_items), name="shown")
+    if not (shown is None or np.isscalar(shown)):
+        numbers = check_chosen(shown, "shown", len(n_items))
         empty = numbers[n_items[numbers] == 0]
         if len(empty):
             value = f"{empty[0]}, which has none"

@@ -11,11 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
+from hocal._base.validation import check_array, check_cells
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.uncertainty.mixtures import check_mixtures
 
 __all__ = [
     "check_calibrator",
+    "check_chosen",
     "check_method",
     "check_some",
     "check_some_mixtures",
@@ -61,6 +63,13 @@ def check_some(values: ArrayLike, name: str) -> None:
     """Refuse a choice of nothing, of which nothing could be drawn."""
     if is_empty(values):
         raise InputError(name, "must hold at least one value", value="none")
+
+
+def check_chosen(numbers: ArrayLike, name: str, n_known: int) -> Index:
+    """Return chosen numbers, at least one, all below `n_known`."""
+    check_some(numbers, name)
+    n_chosen = check_array(numbers, name).size
+    return check_cells(numbers, n_chosen, n_cells=n_known, name=name)
 
 
 def name_classes(classes: Iterable[Any] | None, n_classes: int) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocal._base.typing import Array, Index, Mask
-from hocal._base.validation import check_cells, check_dense_counts, check_same_length
+from hocal._base.validation import check_dense_counts, check_same_length
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot.inputs import check_method, check_some, check_some_mixtures, name_classes
+from hocal.plot.inputs import check_chosen, check_method, check_some_mixtures, name_classes
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, Shape, predict_set
 
@@ -141,8 +141,7 @@ class PredictionSetDisplay(Display):
             Names of the classes; their numbers by default.
         """
         check_some_mixtures(mixtures)
-        check_some(items, "items")
-        chosen = check_cells(items, np.size(items), n_cells=len(mixtures), name="items")
+        chosen = check_chosen(items, "items", len(mixtures))
         names = name_classes(classes, mixtures.n_classes)
         own = mixtures[chosen]
         sets = predict_set(own, coverage=coverage, shape=shape).expand(delta)
