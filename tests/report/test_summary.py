@@ -260,6 +260,21 @@ def test_people_who_always_mix_up_two_classes_are_found() -> None:
     assert confusions == [{"first": "a", "second": "c", "share": 1.0, "rate": 0.5}]
 
 
+def test_each_cell_has_the_confusion_of_its_own_labels_where_counts_are_sparse() -> None:
+    p = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]] * 20
+    counts = sparse.csr_array([[1, 0, 1], [1, 1, 0]] * 20)
+    partition = hocal.PrecomputedPartition(2)
+    calibrator = hocal.SnapshotCalibrator(partition, method="cells").fit(
+        p, counts, cells=np.arange(40) % 2
+    )
+
+    summary = summarise(calibrator, p, cells=np.arange(40) % 2, classes=list("abc"), planning=False)
+    pairs = {row["cell"]: row["confusion"] for row in summary["cells"]}
+
+    assert (pairs[0]["first"], pairs[0]["second"]) == ("a", "c")
+    assert (pairs[1]["first"], pairs[1]["second"]) == ("a", "b")
+
+
 def test_single_labels_confuse_nobody() -> None:
     with pytest.warns(UserWarning, match="No item has two labels"):
         calibrator = hocal.SnapshotCalibrator().fit([[0.6, 0.4]] * 20, [[1, 0]] * 20)

@@ -22,7 +22,7 @@ from hocal._base.validation import (
     label_totals,
 )
 from hocal.cells.protocol import CellLayout
-from hocal.uncertainty.distinct_counts import compress, distinct_rows
+from hocal.uncertainty.distinct_counts import distinct_rows
 
 __all__ = [
     "CellStatistics",
@@ -56,15 +56,12 @@ class Histogram(NamedTuple):
             spans = (counts.max(axis=0) + 1).tolist()
             if math.prod(spans) * (int(cells.max()) + 1) < _CODE_LIMIT:
                 return cls(*_count_codes(cells, counts, spans))
-        joined = _join_columns(cells, counts)
-        # The order of entries in a row of a sparse matrix is seen to by `compress`.
-        packed = distinct_rows(joined) if isinstance(joined, np.ndarray) else compress(joined)
-        table = packed.unique
+        packed = distinct_rows(_sortable_rows(cells, counts))
+        first = np.unique(packed.inverse, return_index=True)[1]
         # exact up to 2**53 items
         weight = None if multiplicity is None else multiplicity.astype(np.float64)
         total = np.bincount(packed.inverse, weight).astype(np.int64)
-        first = table[:, [0]] if isinstance(table, np.ndarray) else table[:, [0]].toarray()
-        return cls(first.reshape(-1).astype(np.intp), table[:, 1:], total)
+        return cls(cells[first].astype(np.intp), counts[first], total)
 
     def __add__(self, other: Histogram) -> Histogram:  # type: ignore[override]
         """Merge two histograms."""
@@ -321,9 +318,17 @@ def _count_codes(
     return (codes // n_rows).astype(np.intp), rows, multiplicity.astype(np.int64)
 
 
-def _join_columns(cells: NDArray[Any], counts: Counts) -> Counts:
-    """Put the cell numbers before the counts, so that sorting rows sorts by cell first."""
-    column = cells.reshape(-1, 1).astype(np.int64)
+def _sortable_rows(cells: NDArray[Any], counts: Counts) -> IntArray:
+    """Return integers that order like (cell, *row), as many as the longest row needs."""
     if isinstance(counts, np.ndarray):
-        return np.concatenate([column, counts], axis=1)
-    return sparse.hstack([sparse.csr_array(column), counts], format="csr")
+        return np.column_stack([cells, counts])
+    labels = counts.sorted_indices()
+    n_rows, n_classes = labels.shape
+    lengths = np.diff(labels.indptr)
+    row = np.repeat(np.arange(n_rows), lengths)
+    place = np.arange(labels.nnz) - np.repeat(labels.indptr[:-1], lengths)
+    entries = np.zeros((n_rows, int(lengths.max(initial=0)), 2), dtype=np.int64)
+    # Of two rows the one whose first label is of a later class comes first.
+    entries[row, place, 0] = n_classes - labels.indices
+    entries[row, place, 1] = labels.data
+    return np.column_stack([cells, entries.reshape(n_rows, -1)])
