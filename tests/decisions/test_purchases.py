@@ -231,6 +231,24 @@ def test_items_are_listed_by_gain_per_label() -> None:
     assert "50 labels for" in str(bought)
 
 
+@pytest.mark.parametrize("budget", [1, 2, 3, 4])
+def test_items_are_listed_if_labels_are_bought_for_them(budget: int) -> None:
+    """Neither the first nor the last majority can be overturned by what the budget buys."""
+    mixtures = hocal.Mixtures([[0.7, 0.3], [0.3, 0.7]], [0.5, 0.5], [0, 2], np.zeros(3, int))
+    bought = next_labels(
+        mixtures, [[9, 0], [2, 0], [9, 0]], budget=budget, objective="majority", limit=4
+    )
+
+    assert sorted(bought.order) == np.flatnonzero(bought.labels).tolist()
+
+
+def test_a_label_that_cannot_overturn_a_majority_alone_is_not_bought() -> None:
+    mixtures = hocal.Mixtures([[0.7, 0.3], [0.3, 0.7]], [0.5, 0.5], [0, 2], [0])
+    bought = next_labels(mixtures, [[2, 0]], budget=1, objective="majority", limit=3)
+
+    assert bought.labels.tolist() == [0]
+
+
 def test_two_hundred_thousand_items_share_their_computation() -> None:
     generator = np.random.default_rng(0)
     p = generator.dirichlet(np.full(10, 0.2), size=200_000)

@@ -296,4 +296,4 @@ def _show(summary: dict[str, Any]) -> None:
         },
     )
     if summary["n_labels"] < summary["budget"]:
-        typer.echo("No further label is expected to bring anything.")
+        typer.echo("What is left of the budget is not expected to bring anything.")

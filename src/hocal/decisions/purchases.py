@@ -41,8 +41,8 @@ class NextLabels:
     Attributes
     ----------
     labels : ndarray of shape (n_items,), int
-        Labels to buy for each item. They add up to the budget, or to less where no further label
-        is expected to bring anything.
+        Labels to buy for each item. They add up to the budget, or to less where what
+        is left of it is expected to bring nothing.
     gain : ndarray of shape (n_items,)
         By how much these labels are expected to lower the error of each item.
     uncertainty : ndarray of shape (n_items,)
@@ -208,14 +208,14 @@ def buy_labels(
     labels = labels_of_kind[kind_of_item]
     _hand_out(labels, kind_of_item, extra)
     gain = found.gains[curve, labels]
-    per_label = np.divide(gain, labels, out=np.zeros_like(gain), where=labels > 0)
-    order = np.argsort(-per_label, kind="stable")
+    chosen = np.flatnonzero(labels)
+    order = chosen[np.argsort(-gain[chosen] / labels[chosen], kind="stable")]
     even = _spread(found.gains, kinds, n_items, int(labels.sum()))
     return NextLabels(
         labels,
         gain,
         found.uncertainty[curve],
-        order[: int((labels > 0).sum())],
+        order,
         objective,
         int(budget),
         float(gain.mean()),
@@ -307,10 +307,14 @@ def _spend(
         rest.append(_Rest(kind, 0, n_served, size))
         given[kind] = n_served
         left -= n_served * size
-    unserved = is_next & (given[waiting.curve] < n_items[waiting.curve])
-    if left > 0 and unserved.any():  # too few for any bundle: a part of the best one
-        kind = int(waiting.curve[int(np.argmax(unserved))])
-        rest.append(_Rest(kind, int(given[kind]), 1, left))
+    unserved = waiting.curve[is_next & (given[waiting.curve] < n_items[waiting.curve])]
+    if left > 0 and len(unserved):  # too few for any bundle: the part of one that brings most
+        curve = kinds[unserved, 0]
+        start = labels[unserved]
+        gain = gains[curve, start + left] - gains[curve, start]
+        kind = int(unserved[np.argmax(gain)])
+        if gain.max() > 0:
+            rest.append(_Rest(kind, int(given[kind]), 1, left))
     return labels, rest
 
 
