@@ -168,6 +168,15 @@ def test_expected_gains_come_true() -> None:
     assert bought.expected_gain > 1.2 * bought.uniform_gain
 
 
+@pytest.mark.parametrize("labels", [[30, 0], [5, 0]])
+def test_rounding_is_no_gain(labels: list[int]) -> None:
+    """Two labels cannot overturn these majorities; sums of probabilities differ by 4e-16."""
+    mixtures = hocal.Mixtures.from_dirichlet([[9.0, 1.0]])
+    bought = next_labels(mixtures, [labels], budget=2, objective="majority", limit=2)
+
+    assert bought.labels.tolist() == [0]
+
+
 def test_uniform_gain_is_the_mean_over_items_that_a_remainder_may_fall_on() -> None:
     counts = [[2, 0, 0], [1, 1, 0], [0, 1, 1]]
     gains = np.stack([curve(own, "distribution", 3, 3) for own in counts])

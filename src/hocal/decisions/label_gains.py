@@ -44,7 +44,7 @@ MAX_EXACT = 12  # labels beyond which the smooth continuation is as good
 MAJORITY_AHEAD = 2
 MAX_SINGLE = 100_000_000
 BLOCK_PRODUCTS = 4_000_000  # of a block of states: 32 MB
-# Shares of the error below which a gain is rounding: nothing is left to gain.
+# Share of what could be reached below which a further gain is rounding: both are sums of products.
 ROUNDING = 1e-12
 
 
@@ -109,6 +109,7 @@ def expected_gains(
     """
     n_states = len(states.mixture)
     uncertainty = np.empty(n_states)
+    reachable = np.empty(n_states)
     exact = np.zeros((n_states, n_exact + 1))
     tables = [_list_snapshots(t, mixtures.n_classes) for t in range(1, n_exact + 1)]
     size = _numbers(mixtures, objective, len(tables[-1][0]))
@@ -117,13 +118,20 @@ def expected_gains(
         f = _what_counts(block.points, objective)
         certain = np.ones((1, block.points.shape[1], 1))  # of no labels
         now = _after(block.weights, f, certain, objective)
-        uncertainty[block.rows] = _perfect(block.weights, f, objective) - now
+        reachable[block.rows] = _perfect(block.weights, f, objective)
+        uncertainty[block.rows] = reachable[block.rows] - now
         for t, chances in enumerate(known or _chances(block.points, tables), start=1):
             exact[block.rows, t] = _after(block.weights, f, chances, objective) - now
     uncertainty = np.maximum(uncertainty, 0.0)
-    exact[exact < ROUNDING * np.maximum(uncertainty, ROUNDING)[:, None]] = 0.0
-    exact = np.minimum(np.maximum.accumulate(exact, axis=1), uncertainty[:, None])
+    exact = np.minimum(_rising(exact, ROUNDING * reachable), uncertainty[:, None])
     return LabelGains(uncertainty, _continue(exact, uncertainty, n_labels))
+
+
+def _rising(gains: Array, least: Array) -> Array:
+    """Return gains that never fall, and rise by what is more than rounding only."""
+    steps = np.diff(np.maximum.accumulate(gains, axis=1), axis=1, prepend=0.0)
+    steps[steps < least[:, None]] = 0.0
+    return np.asarray(np.cumsum(steps, axis=1))
 
 
 def _numbers(mixtures: Mixtures, objective: str, n_listed: int) -> int:
