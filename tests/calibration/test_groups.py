@@ -15,8 +15,10 @@ import pytest
 from scipy.stats import spearmanr
 
 import hocal
+from engines import IN_PROCESS
 from hocal._base.typing import Array, IntArray
 from hocal.cells import CrossedPartition
+from hocal.cells.crossed import group_in_engine, group_texts
 from hocal.datasets import load_judges
 from hocal.decisions import familiarity
 from hocal.report.study import Study
@@ -126,6 +128,34 @@ def test_numbers_name_the_same_groups_however_they_are_written(groups: Any) -> N
     cells = partition.assign([[0.5, 0.5]] * 2, cells=np.array(groups, dtype=object))
 
     assert cells.tolist() == [5, 25]
+
+
+NUMBERS = [1.0, 1.5, 1e20, 2e20, 1e-5]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_names_the_same_group_whatever_the_others_are(number: float) -> None:
+    assert group_texts([number]).tolist() == [group_texts([number, *NUMBERS])[0]]
+
+
+def test_large_numbers_that_differ_are_different_groups() -> None:
+    assert len(set(group_texts(NUMBERS))) == len(NUMBERS)
+
+
+@pytest.mark.parametrize("engine", [name for name in IN_PROCESS if name != "pandas of objects"])
+@pytest.mark.parametrize("values", [NUMBERS, [True, False], [3, 7], ["1.0", "style"]])
+def test_an_engine_names_groups_as_python_does(engine: str, values: list[Any]) -> None:
+    frame = nw.from_native(IN_PROCESS[engine](pa.table({"by": values}))).lazy()
+
+    found = frame.select(group_in_engine(frame, "by").alias("text")).collect()["text"]
+
+    assert sorted(found.to_list()) == sorted(group_texts(values))
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, np.inf, pd.NA, pd.NaT])
+def test_a_gap_of_any_kind_names_no_group(gap: Any) -> None:
+    with pytest.raises(hocal.InputError, match="`by` must name the group of each item in row 1"):
+        group_texts(pd.Series(["style", gap], dtype=object))
 
 
 Fail = Callable[[hocal.SnapshotCalibrator], Any]

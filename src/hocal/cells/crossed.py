@@ -7,7 +7,9 @@ every average is about one group, and a model of items learns what the groups di
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +28,7 @@ __all__ = ["CrossedPartition", "cross", "group_in_engine", "group_names", "group
 # Each is a column of numbers of a model of items, and needs items of its own in every cell: a
 # column with more values is rather a name than a group.
 MOST_GROUPS = 100
+_WHOLE = 2**53  # below it a float that is whole is that integer and no other
 _INNER = "inner."  # what files call that which the inner partition has learned
 
 
@@ -244,27 +247,56 @@ def group_texts(by: ArrayLike) -> NDArray[np.str_]:
     values = np.asarray(by)
     if values.ndim != 1 or not len(values):
         raise InputError("by", "must hold one group for each item", value=f"shape {values.shape}")
+    if values.dtype.kind not in "bfO":
+        return values.astype(np.str_)
     if values.dtype.kind == "O":
-        gaps = np.array([x is None or x != x for x in values.tolist()])
-        _refuse_gap(gaps)
-        texts = [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in values]
-        return np.array(texts, dtype=np.str_)
+        listed = values.tolist()
+        _refuse_gap(np.array([_is_gap(value) for value in listed]))
+        return np.array([_group_text(value) for value in listed], dtype=np.str_)
     if values.dtype.kind == "f":
         _refuse_gap(~np.isfinite(values))
-        if np.array_equal(values, np.floor(values)):
-            values = values.astype(np.int64)
-    return values.astype(np.str_)
+    found, place = np.unique(values, return_inverse=True)
+    return np.array([_group_text(value) for value in found.tolist()], dtype=np.str_)[place]
 
 
-def group_in_engine(column: str, dtype: Any) -> nw.Expr:
-    """Return a column as text as `group_texts` does, inside an engine."""
+def group_in_engine(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
+    """Return a column as text as `group_texts` does, inside an engine; gaps stay gaps.
+
+    Engines write fractions and truth values each in a way of their own, so that these are named
+    here, one by one; more than a fit takes are refused whatever they are called.
+    """
     import narwhals as nw
 
     value = nw.col(column)
-    if dtype.is_float():
-        whole = value.cast(nw.Int64).cast(nw.String)
-        return nw.when(value == value.floor()).then(whole).otherwise(value.cast(nw.String))
-    return value.cast(nw.String)
+    dtype = frame.collect_schema()[column]
+    as_it_is = value.cast(nw.String)
+    if not (dtype.is_float() or dtype.is_decimal() or dtype == nw.Boolean):
+        return as_it_is
+    found = frame.select(column).unique().collect()[column].to_list()
+    if len(found) > MOST_GROUPS + 1:  # a gap may be among them
+        return as_it_is
+    named = nw.lit(None, nw.String)
+    for each in found:
+        if not _is_gap(each):
+            named = nw.when(value == each).then(nw.lit(_group_text(each))).otherwise(named)
+    return named
+
+
+def _group_text(value: Any) -> str:
+    """Return what a group is called, whatever the others are: whole numbers as integers."""
+    if isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, numbers.Integral):
+        number = float(value)
+        exact = number.is_integer() and abs(number) < _WHOLE
+        return str(int(number)) if exact else repr(number)
+    return str(value)
+
+
+def _is_gap(value: Any) -> bool:
+    """Tell whether a value is None, no number, infinite, or the gap of some library of tables."""
+    if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
+        return True
+    same = value == value
+    return not (isinstance(same, (bool, np.bool_)) and same)
 
 
 def _refuse_gap(gaps: NDArray[np.bool_]) -> None:

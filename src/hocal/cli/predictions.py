@@ -259,7 +259,7 @@ def _kept_columns(frame: Any, wanted: Wanted) -> list[Any]:
     if wanted.cell is not None:
         kept.append(nw.col(wanted.cell).cast(nw.Float64))
     if wanted.by is not None:
-        kept.append(group_in_engine(wanted.by, frame.collect_schema()[wanted.by]).alias(BY))
+        kept.append(group_in_engine(frame, wanted.by).alias(BY))
     return kept
 
 
