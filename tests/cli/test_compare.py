@@ -97,6 +97,39 @@ def test_items_that_only_one_model_predicted_are_left_out_on_request(
     assert dropped.json["n_items"] == 100
 
 
+@pytest.mark.parametrize("kinds", [("csv", "parquet"), ("parquet", "csv")])
+def test_items_are_matched_whether_they_are_numbers_or_text(
+    run: Run, study: Study, timid: str, tmp_path: Path, kinds: tuple[str, str]
+) -> None:
+    """All of CSV is text, whose order of items is another one."""
+    csv.write_csv(parquet.read_table(timid), tmp_path / "timid.csv")
+    labels = [study / "labels.parquet", *LABELS, "--json"]
+    alike = run("compare", timid, study / "predictions.parquet", *labels).json
+
+    mixed = run(
+        "compare",
+        str(tmp_path / f"timid.{kinds[0]}"),
+        study / f"predictions.{kinds[1]}",
+        *labels,
+    ).json
+
+    assert mixed["difference"]["estimate"] == pytest.approx(alike["difference"]["estimate"])
+
+
+def test_models_without_a_common_item_are_told_what_to_do(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
+    predictions = parquet.read_table(study / "predictions.parquet")
+    for name, start in (("one", 0), ("two", 50)):
+        parquet.write_table(predictions.slice(start, 50), tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in ("one", "two")]
+
+    found = run("compare", *files, study / "labels.parquet", *LABELS, "--unpredicted", "drop")
+
+    assert found.code == 2
+    assert "must have the same items, got '0' in one of them. Name items in the same" in found.err
+
+
 def test_a_stream_of_log_losses_asks_for_a_floor(run: Run, study: Study, timid: str) -> None:
     outcome = run(
         "compare", timid, study / "predictions.csv", study / "labels.csv", *LABELS, "--anytime"

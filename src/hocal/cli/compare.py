@@ -12,7 +12,7 @@ import typer
 from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.engines import ReadTable, open_engine
-from hocal.cli.items import LabelOptions, MatchedItems, label_options, read_items
+from hocal.cli.items import LabelOptions, MatchedItems, find_rows, label_options, read_items
 from hocal.cli.messages import FileError, working
 from hocal.cli.option_groups import LabelColumns, Rules, grouped, refuse_idle
 from hocal.cli.options import split_list
@@ -166,22 +166,28 @@ def _in_order(role: str, predictions: Probabilities, wanted: list[str]) -> Proba
 def _same_items(
     one: MatchedItems, other: MatchedItems, unpredicted: str
 ) -> tuple[MatchedItems, MatchedItems]:
-    """Return the items that both models have predicted."""
+    """Return the items that both models have predicted, in the same order."""
     import numpy as np
 
-    names = [set(each.items.tolist()) for each in (one, other)]
-    if names[0] == names[1]:
-        return one, other
-    both = names[0] & names[1]
-    if unpredicted == "error" or not both:
-        alone = sorted(map(str, names[0] ^ names[1]))[0]
-        rule = "must have the same items"
-        raise InputError("FIRST and SECOND", rule, value=f"{alone!r} in one of them")
-    one, other = (
-        each.take(np.flatnonzero([name in both for name in each.items.tolist()]))
-        for each in (one, other)
-    )
-    return one, other
+    first, second = (find_rows(names) for names in _alike(one.items.tolist(), other.items.tolist()))
+    both = [name for name in first if name in second]
+    alone = sorted(map(str, first.keys() ^ second.keys()))
+    if alone and (unpredicted == "error" or not both):
+        raise InputError(
+            "FIRST and SECOND",
+            "must have the same items",
+            value=f"{alone[0]!r} in one of them",
+            remedy="Name items in the same way in both files.",
+        )
+    rows = ([places[name] for name in both] for places in (first, second))
+    one_rows, other_rows = (np.array(each, dtype=np.intp) for each in rows)
+    return one.take(one_rows), other.take(other_rows)
+
+
+def _alike(first: list[Any], second: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return names of items as text where either has text: all of CSV is, Parquet has numbers."""
+    kinds = {isinstance(name, str) for name in (*first, *second)}
+    return (first, second) if len(kinds) < 2 else ([*map(str, first)], [*map(str, second)])
 
 
 def _show_json(found: Comparison, classes: Sequence[str], models: Sequence[str]) -> None:
