@@ -108,6 +108,31 @@ def test_bad_options_get_one_line(
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["labels", "check"])
+@pytest.mark.parametrize("name", ["people.pdf", "there.csv"])
+def test_a_file_of_people_that_cannot_be_written_is_refused_before_the_labels_are_read(
+    run: Run, tmp_path: Path, command: str, name: str
+) -> None:
+    (tmp_path / "there.csv").write_text("kept")
+    columns = ["--item", "image", "--label", "choice", "--annotator", "worker"]
+    options = ["--json", "--annotators", str(tmp_path / name)]
+
+    outcome = run(command, str(tmp_path / "no labels.csv"), *columns, *options)
+
+    assert outcome.code == 2
+    assert name in outcome.err
+
+
+def test_no_page_is_written_beside_a_file_of_people_that_is_there(
+    run: Run, study: Study, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text("kept")
+    options = ["-o", str(tmp_path / "page.html"), "--annotators", str(tmp_path / "people.csv")]
+
+    assert run("labels", judgements(study, tmp_path), *COLUMNS, *options).code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.csv", "people.csv"]
+
+
 def test_people_are_not_written_where_nobody_knows_them(study: Study, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ from hocal.cli.exports import Judged, open_judged
 from hocal.cli.messages import working
 from hocal.cli.option_groups import LabelColumns, grouped, refuse_idle
 from hocal.cli.options import split_list
-from hocal.cli.outputs import open_writer, output_file, print_json
+from hocal.cli.outputs import print_json, table_file
 
 if TYPE_CHECKING:
     from hocal.annotations.independence.annotation_check import AnnotationCheck
@@ -57,7 +56,11 @@ def check(
     chosen: dict[str, Any] = {"ordinal": ordinal, "missing": missing, "classes": declared}
     tests = {"time": time, "in_order": in_order, "gold": gold, "alpha": alpha}
     tests |= {"n_resamples": n_resamples, "random_state": random_state}
-    with open_engine("duckdb", memory_limit=memory_limit) as read, working("Checking"):
+    with (
+        table_file(annotators, force=force) as write_annotators,
+        open_engine("duckdb", memory_limit=memory_limit) as read,
+        working("Checking"),
+    ):
         where = {"item": item, "time": time, "gold": gold}
         judged = open_judged(read, labels, columns, **where, classes=declared)
         _refuse_idle(judged)
@@ -65,8 +68,7 @@ def check(
             _print_agreement(judged, chosen, alpha, as_json=as_json)
             return
         result = _check(judged, chosen | tests)
-    if annotators is not None:
-        write_annotators(result.annotators, annotators, force=force)
+        write_annotators(annotators_table(result.annotators))
     if as_json:
         print_json(result.as_dict())
     else:
@@ -109,16 +111,9 @@ def _print_agreement(
         typer.echo(f"{result.table()}\n{_COMPARE_PEOPLE if judged.label else ''}".rstrip())
 
 
-def write_annotators(effects: AnnotatorEffects, path: Path, *, force: bool) -> None:
-    """Write one row per annotator, the worst dissent first; what is not known stays empty."""
+def annotators_table(effects: AnnotatorEffects) -> Any:
+    """Return one row per annotator, the worst dissent first; what is not known stays empty."""
     import pyarrow as pa
 
-    columns = {
-        name: pa.array(list(values), from_pandas=True) for name, values in effects._asdict().items()
-    }
-    table = pa.table(columns)
-    with (
-        output_file(path, force=force) as temporary,
-        open_writer(temporary, str(path), table.schema) as writer,
-    ):
-        writer.write_table(table)
+    columns = effects._asdict().items()
+    return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in columns})

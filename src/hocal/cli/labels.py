@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,20 +9,13 @@ import typer
 
 from hocal._base.plurals import counted
 from hocal.cli import options
-from hocal.cli.check import write_annotators
+from hocal.cli.check import annotators_table
 from hocal.cli.engines import ReadTable, open_engine
 from hocal.cli.exports import Judged, open_judged
-from hocal.cli.files import table_kind
 from hocal.cli.messages import ProgressBar, working
 from hocal.cli.option_groups import LabelColumns, grouped, refuse_idle
 from hocal.cli.options import split_list
-from hocal.cli.outputs import (
-    check_report_output,
-    open_writer,
-    output_file,
-    report_file,
-    say_report,
-)
+from hocal.cli.outputs import check_report_output, report_file, say_report, table_file
 
 if TYPE_CHECKING:
     from hocal.report.label_study import LabelStudy
@@ -83,17 +74,18 @@ def labels(
     settings |= {"classes": split_list(classes, "--classes")}
     with (
         report_file(output, force=force) as write,
-        _table_file(items, force=force) as items_file,
+        table_file(items, force=force) as write_items,
+        table_file(annotators, force=force) as write_annotators,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
         column, study = _study(read, labels, columns, item, settings)
         with working("Looking ahead"):
             made = Report(summarise_study(study, title=title, n_listed=n_listed, forecast=forecast))
-        if items is not None and items_file is not None:
-            _write_items(study, items_file, items.name, column)
+        if items is not None:
+            write_items(_items_table(study, column))
+        if study.agreement.annotators is not None:
+            write_annotators(annotators_table(study.agreement.annotators))
         write(made)
-    if annotators is not None and study.agreement.annotators is not None:
-        write_annotators(study.agreement.annotators, annotators, force=force)
     found = f"{study.agreement.table()}\n{counted(len(study.items), 'item')} in {output}"
     say_report(made, found, as_json, as_markdown)
 
@@ -134,24 +126,11 @@ def _columns(judged: Judged) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _table_file(path: Path | None, *, force: bool) -> Iterator[Path | None]:
-    """Give a temporary file for a table, if one is asked for; other endings are refused at once."""
-    if path is None:
-        yield None
-        return
-    table_kind(path.name)
-    with output_file(path, force=force) as temporary:
-        yield temporary
-
-
-def _write_items(study: LabelStudy, path: Path, name: str, item: str) -> None:
-    """Write one row per item, disputed ones first; the items have the name of their column."""
+def _items_table(study: LabelStudy, item: str) -> Any:
+    """Return one row per item, disputed ones first; the items have the name of their column."""
     import pyarrow as pa
 
     columns = study.table()
-    table = pa.table(
+    return pa.table(
         {item if key == "item" else key: pa.array(list(column)) for key, column in columns.items()}
     )
-    with open_writer(path, name, table.schema) as writer:
-        writer.write_table(table)

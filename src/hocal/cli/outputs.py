@@ -28,6 +28,7 @@ __all__ = [
     "print_table",
     "report_file",
     "say_report",
+    "table_file",
 ]
 
 
@@ -51,6 +52,23 @@ def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report]
     form = format_of(path)
     with output_file(path, force=force) as temporary:
         yield lambda report: temporary.write_text(getattr(report, form)(), encoding="utf-8")
+
+
+@contextmanager
+def table_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Any], None]]:
+    """Give a function that writes an Arrow table, if any; other endings are refused at once."""
+    if path is None:
+        yield lambda _: None
+        return
+    name = path.name
+    table_kind(name)
+    with output_file(path, force=force) as temporary:
+        yield lambda table: _write_table(table, temporary, name)
+
+
+def _write_table(table: Any, path: Path, name: str) -> None:
+    with open_writer(path, name, table.schema) as writer:
+        writer.write_table(table)
 
 
 def check_report_output(output: Path | None, *, as_json: bool, as_markdown: bool) -> None:
