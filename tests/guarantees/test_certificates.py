@@ -425,6 +425,24 @@ def test_the_error_of_single_labels_is_that_of_listed_ones() -> None:
     assert found.values == pytest.approx(listed + bound)
 
 
+@pytest.mark.parametrize("anytime", [False, True])
+def test_no_guess_is_claimed_where_classes_do_not_mean_the_same(anytime: bool) -> None:
+    statistics = world()
+
+    found = certify(statistics, empirical(statistics), anytime=anytime).bounds["predictive shannon"]
+
+    assert "limits of each class" in found
+    assert "guess" not in found
+
+
+def test_bets_are_named_where_other_cells_give_a_guess() -> None:
+    statistics = world()
+
+    bounds = certify(statistics, empirical(statistics), aligned=True).bounds
+
+    assert bounds["predictive shannon"].startswith("bets on the least favourable mean (lower)")
+
+
 def test_a_design_effect_gives_the_limits_of_as_many_items_as_they_are_worth() -> None:
     """Every count vector occurs twice as often in the large world: the same shares."""
     generator = np.random.default_rng(0)

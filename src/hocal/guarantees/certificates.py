@@ -28,22 +28,48 @@ from hocal.uncertainty.mixtures import Mixtures
 
 __all__ = ["ENTROPIES", "QUANTITIES", "Certificate", "CertificateRow", "Target", "certify"]
 
-BOUNDS = {
+_ONE_LABEL = "one label per item: at most the predictive limit; "
+_ALEATORIC = {
     "aleatoric shannon": (
-        "two labels per item: how often they agree, binomial; "
-        "more: linear programs with references from other cells, bets with a deadline"
+        f"{_ONE_LABEL}two: how often they agree, binomial; more: linear programs, with references "
+        "where other cells advise, bets with a deadline"
     ),
     "aleatoric brier": (
-        "disagreement of an item's labels; two per item: binomial, more: bets with a deadline"
+        f"{_ONE_LABEL}else disagreement of an item's labels; two per item: binomial, "
+        "more: bets with a deadline"
     ),
-    "predictive shannon": "loss of a guess from other cells, and a region of the mean (lower)",
-    "predictive brier": "loss of a guess from other cells, and a region of the mean (lower)",
-    "epistemic shannon": "loss less an aleatoric statistic of the same items, or the Brier part",
-    "epistemic brier": "pairs of items, fixed stakes",
+}
+BOUNDS = _ALEATORIC | {
+    "predictive shannon": "limits of each class",
+    "predictive brier": "pairs of items, fixed stakes; too many items: limits of each class",
+    "epistemic shannon": "predictive less aleatoric limits, or the Brier part (lower)",
+    "epistemic brier": "pairs of items, fixed stakes; too many items: predictive less aleatoric",
+}
+# Where classes mean the same in all cells: others, if they have items enough, advise a guess of the
+# mean label distribution.
+ALIGNED_BOUNDS = _ALEATORIC | {
+    "predictive shannon": (
+        "bets on the least favourable mean (lower) and on the loss of a guess that learns (upper); "
+        "too few or too many items: loss of a guess, and a region of the mean (lower); "
+        "no advisers: limits of each class"
+    ),
+    "predictive brier": (
+        "loss of a guess from other cells, and a region of the mean (lower); "
+        "no advisers: pairs of items, fixed stakes"
+    ),
+    "epistemic shannon": (
+        "the predictive bets or loss less an aleatoric statistic of the same items, or the Brier "
+        "part (lower); no advisers: predictive less aleatoric limits"
+    ),
+    "epistemic brier": (
+        "pairs of items, fixed stakes; too many items: loss less the disagreement of the same items"
+    ),
 }
 LASTING_BOUNDS = {
-    "aleatoric shannon": "linear programs, fixed stakes",
-    "aleatoric brier": "disagreement of an item's labels, fixed stakes",
+    "aleatoric shannon": (
+        f"{_ONE_LABEL}two: how often they agree; more: linear programs; fixed stakes"
+    ),
+    "aleatoric brier": f"{_ONE_LABEL}else disagreement of an item's labels, fixed stakes",
     "predictive shannon": "limits of each class, fixed stakes",
     "predictive brier": "limits of each class, fixed stakes",
     "epistemic shannon": "predictive less aleatoric limits",
@@ -141,7 +167,7 @@ def certify(
         set_coverage=coverage,
         source=_sources(statistics) if source is None else np.asarray(source),
         assumptions=_assumptions(every, anytime=anytime, design_effect=factor),
-        bounds=dict(LASTING_BOUNDS if anytime else BOUNDS),
+        bounds=_bounds(aligned=aligned, anytime=anytime),
         n_classes=statistics.n_classes,
         limits=limits,
         estimates=_all_estimates(mixtures),
@@ -169,6 +195,13 @@ def _limits(
     if anytime:
         return lasting_limits(histogram, worth.n_cells, delta)
     return all_limits(worth, histogram, delta, aligned=aligned)
+
+
+def _bounds(*, aligned: bool, anytime: bool) -> dict[str, str]:
+    """Return the construction behind each interval."""
+    if anytime:
+        return dict(LASTING_BOUNDS)
+    return dict(ALIGNED_BOUNDS if aligned else BOUNDS)
 
 
 def _sources(statistics: CellStatistics) -> NDArray[np.str_]:
