@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import hocal
 from hocal.datasets import make_mixture_world, make_xray
+from hocal.decisions.budget import BudgetPlan, Split
 from hocal.report import Summary, summarise
 from report.example import CLASSES, Example
 
@@ -383,6 +384,15 @@ def test_planning_starts_from_the_mean_number_of_labels() -> None:
     assert row["k"] == 3
     assert row["four_times_items"] < row["twice_items"] < row["now"]
     assert row["twice_labels"] < row["now"]
+
+
+def test_planning_tells_splits_apart_as_a_budget_plan_does(summary: Summary) -> None:
+    planning = summary["planning"]
+
+    assert planning is not None
+    rows = tuple(Split(**row, width=np.nan) for row in planning["splits"])
+    contenders = BudgetPlan(rows, planning["budget"], "cells").contenders
+    assert {row.k for row in contenders} == {planning["best_k"], *planning["near_k"]}
 
 
 def test_planning_speaks_of_the_cells_with_most_items(summary: Summary) -> None:

@@ -49,6 +49,7 @@ def describe_planning(study: Study, random_state: Any) -> Planning:
         "budget": budget,
         "splits": splits,
         "best_k": plan.best.k,
+        "near_k": [row.k for row in plan.contenders if row is not plan.best],
     }
 
 

@@ -323,6 +323,7 @@ class Planning(TypedDict):
     budget: int  #: labels of the simulated new study
     splits: list[BudgetRow]
     best_k: int
+    near_k: list[int]  #: others that do as well within the noise of the simulation
 
 
 class Limited(TypedDict):
@@ -354,8 +355,7 @@ class Headroom(TypedDict):
     confidence: float | None  #: of each pair of limits; None where nothing was measured
     n_items: int  #: items measured, or else all items of the report
     n_available: int  #: items with labels, of which at most a fixed number is measured
-    #: of those measured, items that the calibrator was fitted on: no test of its own predictions
-    n_fitted: int
+    n_fitted: int  #: of those measured, fitted items: no test of the calibrator's own predictions
     gains: Gains
     #: the loss of the calibrated predictions on the same items; None where it was not measured
     calibrated: Limited | None

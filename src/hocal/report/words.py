@@ -9,7 +9,6 @@ from hocal._base.shares import percent
 from hocal.guarantees.promises import OUTSIDE
 from hocal.report.independence import is_dependent
 from hocal.report.schema import (
-    BudgetRow,
     Calibration,
     CellRow,
     CertificatePart,
@@ -169,8 +168,7 @@ def about_confusions(confusions: list[Confusion]) -> str:
 def about_planning(planning: Planning) -> str:
     """Say how to spend a new budget of labels."""
     best = next(row for row in planning["splits"] if row["k"] == planning["best_k"])
-    others = [row for row in planning["splits"] if row is not best]
-    near = [str(row["k"]) for row in others if _within_noise(row, best)]
+    near = [*map(str, planning["near_k"])]
     items = counted(best["n_items"], "item")
     labels = counted(best["k"], "label")
     text = (
@@ -182,11 +180,6 @@ def about_planning(planning: Planning) -> str:
         each = "label each does" if near == ["1"] else "labels each do"
         text += f" {' or '.join(near)} {each} as well within the noise of the simulation."
     return text
-
-
-def _within_noise(row: BudgetRow, best: BudgetRow) -> bool:
-    spread = 2 * (row["standard_error"] + best["standard_error"])
-    return row["error"] - best["error"] <= spread
 
 
 def interval(ends: list[float] | None, vacuous: bool) -> str:
