@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from hocal.annotations.independence import AnnotationCheck, check_annotations, poisson_binomial
 from hocal.annotations.independence.annotator_effects import adjust_fdr, adjust_holm
@@ -257,6 +258,22 @@ def test_saddlepoint_tails_agree_with_convolution(
     np.testing.assert_allclose(
         approximate.two_sided, poisson_binomial_tails(*arguments).two_sided, rtol=0.02
     )
+
+
+@pytest.mark.parametrize("chance", [0.05, 0.5, 0.95])
+def test_small_tails_of_long_sums_keep_their_digits(chance: float) -> None:
+    """The formula is off by less than 3%, down to 1e-30."""
+    sums = stats.binom(400, chance)
+    observed = np.unique(sums.ppf(np.logspace(-30, -1, 30))).astype(np.int64)
+    mirrored = 400 - observed
+    coins = np.repeat([chance, 1 - chance], 400 * len(observed))
+
+    tails = poisson_binomial_tails(
+        coins, np.repeat(np.arange(2 * len(observed)), 400), np.concatenate([observed, mirrored])
+    )
+
+    np.testing.assert_allclose(tails.lower[: len(observed)], sums.cdf(observed), rtol=0.03)
+    np.testing.assert_allclose(tails.upper[len(observed) :], sums.cdf(observed), rtol=0.03)
 
 
 def test_saddlepoint_tails_are_certain_at_the_ends() -> None:

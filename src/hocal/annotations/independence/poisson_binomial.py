@@ -13,6 +13,7 @@ __all__ = ["Tails", "poisson_binomial_tails"]
 
 
 EXACT_SIZE = 200  # coins up to which a sum is convolved exactly: the cost grows with the square
+_NEARLY_ONE = float(np.nextafter(1.0, 0.0))  # of a zero whose one is below the last digit
 _BLOCK = 4096  # sums convolved at a time, so that memory stays below 20 MB
 _STEEPEST = 40.0  # of a tilt: beyond, every coin shows the same side in float64
 _STEPS = 16  # bracketed Newton steps; twice what sums of 200 coins and more were seen to need
@@ -83,8 +84,11 @@ def poisson_binomial_tails(probabilities: Array, sums: IntArray, observed: IntAr
     chosen = np.sort(ranked[n_exact:])
     if len(chosen):
         large = np.repeat(sizes > EXACT_SIZE, sizes)
-        upper[chosen] = _saddlepoint(coins[large], sizes[chosen], observed[chosen])
-        lower[chosen] = 1 - _saddlepoint(coins[large], sizes[chosen], observed[chosen] + 1)
+        ones = coins[large]
+        zeros = np.minimum(1 - ones, _NEARLY_ONE)
+        upper[chosen] = _saddlepoint(ones, sizes[chosen], observed[chosen])
+        # Few ones are many zeros: a small tail keeps its digits, as one less the other would not.
+        lower[chosen] = _saddlepoint(zeros, sizes[chosen], sizes[chosen] - observed[chosen])
     return Tails(lower, upper)
 
 
@@ -128,9 +132,11 @@ def _saddlepoint(coins: Array, sizes: IntArray, observed: IntArray) -> Array:
         )
     tail = np.where(central, 0.5, ndtr(-root) + correction)
     tail = np.where(observed > sizes, 0.0, np.clip(tail, 0, 1))
-    # Known exactly, and the formula's weakest point.
+    # Known exactly, and the formula's weakest points.
     any_one = -np.expm1(np.add.reduceat(np.log1p(-coins), starts))
-    return np.where(observed <= 0, 1.0, np.where(observed == 1, any_one, tail))
+    all_ones = np.exp(np.add.reduceat(np.log(coins), starts))
+    tail = np.where(observed == 1, any_one, np.where(observed == sizes, all_ones, tail))
+    return np.where(observed <= 0, 1.0, tail)
 
 
 def _solve_tilt(coins: Array, sizes: IntArray, starts: IntArray, target: Array) -> Array:
