@@ -88,6 +88,16 @@ def test_the_risk_at_a_coverage_is_that_of_the_curve() -> None:
     assert curve.at(0.61) == pytest.approx(1 / 2)
 
 
+def test_the_risk_of_answering_everything_is_the_mean_loss() -> None:
+    assert risk_coverage([1, 2, 3, 4], [0, 0, 1, 1]).at(1) == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("coverage", [0, 1.1, np.nan])
+def test_a_coverage_beyond_the_curve_is_refused(coverage: float) -> None:
+    with pytest.raises(hocal.InputError, match="`coverage` must be a number greater than 0 and at"):
+        risk_coverage([1, 2], [0, 1]).at(coverage)
+
+
 def test_the_curve_says_its_area_in_words() -> None:
     assert str(risk_coverage([1, 2], [0, 0])) == "area 0.0000 (0.0000 to 0.0000)"
 

@@ -13,7 +13,7 @@ from scipy import special
 from hocal._base.errors import InputError
 from hocal._base.interval import Interval
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_array, check_fraction, check_same_length
+from hocal._base.validation import check_array, check_fraction, check_number, check_same_length
 
 __all__ = ["RiskCoverage", "risk_coverage"]
 
@@ -42,7 +42,7 @@ class RiskCoverage:
 
     def at(self, coverage: float) -> float:
         """Return the risk where so large a share of the items is answered, or a little more."""
-        share = check_fraction(coverage, "coverage")
+        share = check_number(coverage, "coverage", minimum=0, maximum=1, strict=True)
         return float(self.risk[np.searchsorted(self.coverage, share * (1 - 1e-12))])
 
     def __str__(self) -> str:
