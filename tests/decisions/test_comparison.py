@@ -47,6 +47,16 @@ def test_exchanged_models_differ_by_the_opposite(loss: Any) -> None:
     np.testing.assert_allclose(back, expected, atol=1e-6)
 
 
+def test_limits_of_a_difference_do_not_depend_on_the_order_of_the_rows() -> None:
+    vague, sharp, counts, _ = two_models()
+    shuffled = np.random.default_rng(1).permutation(len(counts))
+
+    found = hocal.compare(vague, sharp, counts).difference
+    again = hocal.compare(vague[shuffled], sharp[shuffled], counts[shuffled]).difference
+
+    assert again[1:] == pytest.approx(found[1:])
+
+
 @pytest.mark.parametrize("loss", ["log", "brier"])
 def test_the_difference_covers_the_expected_one(loss: Any) -> None:
     vague, sharp, counts, truth = two_models()

@@ -329,11 +329,35 @@ def test_bad_input_is_named(arguments: Any, options: Any, message: str) -> None:
         hocal.headroom(*arguments, **options)
 
 
+@pytest.mark.parametrize("loss", ["log", "brier", "accuracy"])
+def test_limits_do_not_depend_on_the_order_of_the_rows(loss: Any) -> None:
+    model, counts = three_classes()
+    shuffled = np.random.default_rng(1).permutation(len(model))
+
+    found = hocal.headroom(model, counts, loss=loss)
+    again = hocal.headroom(model[shuffled], counts[shuffled], loss=loss)
+
+    for part in ("loss", "irreducible", "remaining"):
+        assert getattr(again, part)[1:] == pytest.approx(getattr(found, part)[1:])
+
+
+@pytest.mark.parametrize("n_predictions", [1, 2, 7])
+def test_each_prediction_has_its_share_of_the_advisers(n_predictions: int) -> None:
+    """Of a judge who names one class for each item, most predictions are equal."""
+    model = np.random.default_rng(0).dirichlet(np.ones(3), n_predictions)
+    given = np.random.default_rng(1).integers(n_predictions, size=1000)
+
+    advises = Judged.of([[1, 0, 0]] * 1000).advised(model[given]).advises
+
+    shares = np.bincount(given[advises], minlength=n_predictions)
+    assert shares == pytest.approx(np.bincount(given) / 10, abs=1)
+
+
 def test_advisers_are_not_counted_in_the_limits() -> None:
     """Other labels of an adviser move the estimate, and the limits of the loss only by a guess."""
     model, counts = three_classes()
-    judged = Judged.of(counts)
-    losses = ModelLosses.of(model, "model", judged, "brier", None).losses
+    judged = Judged.of(counts).advised(model)
+    losses = ModelLosses.of(model, judged, "brier", None).losses
 
     interval = losses.interval(0.05, judged.everything, judged.advises)
     rest = losses.limits(0.05, ~judged.advises, judged.advises)
@@ -415,7 +439,7 @@ def test_guesses_from_the_other_labels_are_a_loop_over_labels(k: int) -> None:
     model = generator.dirichlet(np.ones(3), 40)
     counts = generator.multinomial(k, [0.5, 0.3, 0.2], size=40)
 
-    found = ModelLosses.of(model, "model", Judged.of(counts), "accuracy", None).entropy_bounds(40)
+    found = ModelLosses.of(model, Judged.of(counts), "accuracy", None).entropy_bounds(40)
 
     for item in range(40):
         missed = []
@@ -435,7 +459,7 @@ def test_statistics_of_accuracy_enclose_it_whatever_the_label_distribution() -> 
             orders = [math.prod(map(math.factorial, s)) for s in snapshots.tolist()]
             chances = math.factorial(k) / np.array(orders) * (p**snapshots).prod(axis=1)
             model = np.tile(generator.dirichlet(np.ones(3)), (len(snapshots), 1))
-            losses = ModelLosses.of(model, "model", Judged.of(snapshots), "accuracy", None)
+            losses = ModelLosses.of(model, Judged.of(snapshots), "accuracy", None)
             below, above = (each.values @ chances for each in losses.entropy_bounds(len(snapshots)))
             assert below <= 1 - p.max() + 1e-12
             assert above >= 1 - p.max() - 1e-12

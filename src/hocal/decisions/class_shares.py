@@ -48,6 +48,7 @@ def class_bias(
     delta = 1 - check_fraction(confidence, "confidence")
     judged = Judged.of(counts)
     checked = judged.check_predictions(probabilities, "probabilities", "brier", None)
+    judged = judged.advised(checked)
     share = delta / checked.shape[1]
     found = []
     for given, named in zip(checked.T, judged.counts.T, strict=True):

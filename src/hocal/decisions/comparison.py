@@ -144,7 +144,9 @@ def compare(
     """Say which of two models has the lower loss against people's labels, and by how much.
 
     Also for two calibrators, two judges, or one model before and after a change. Judges that name
-    one class each are compared by ``loss="accuracy"``: how often people agree with them.
+    one class each are compared by ``loss="accuracy"``: how often people agree with them. As in
+    `headroom`, some items only advise; among those whose predictions are equal, as most of such
+    judges are, the order of the rows decides which.
 
     Parameters
     ----------
@@ -189,12 +191,16 @@ def compare(
         rule = "must be given for the log loss of a stream: its smallest prediction may yet come"
         raise InputError("floor", rule, remedy="Smooth the predictions, and pass to what.")
     judged = Judged.of(counts, anytime=anytime)
-    one = ModelLosses.of(first, "first", judged, loss, least)
-    other = ModelLosses.of(second, "second", judged, loss, least)
+    predictions = [
+        judged.check_predictions(given, name, loss, least)
+        for given, name in ((first, "first"), (second, "second"))
+    ]
+    one, other = (ModelLosses.of(each, judged.advised(each), loss, least) for each in predictions)
     difference = other.losses - one.losses
-    chosen = (judged.everything, judged.advises)
+    advises = judged.advised(*predictions).advises
+    chosen = (judged.everything, advises)
     per_class = {
-        number: ClassDifference(int(rows.sum()), difference.interval(delta, rows, judged.advises))
+        number: ClassDifference(int(rows.sum()), difference.interval(delta, rows, advises))
         for number, rows in groups_of(one.predictions.argmax(axis=1))
     }
     left = one.whole(delta / 2).remaining
@@ -203,8 +209,8 @@ def compare(
         metric=loss,
         confidence=float(confidence),
         n_items=len(judged.totals),
-        first=one.losses.interval(delta, *chosen),
-        second=other.losses.interval(delta, *chosen),
+        first=one.interval(delta),
+        second=other.interval(delta),
         difference=difference.interval(delta, *chosen),
         share_closed=share_closed(gap, Limits(*left[1:]), left.estimate),
         per_class=per_class,

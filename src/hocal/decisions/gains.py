@@ -190,11 +190,12 @@ def headroom(
     Notes
     -----
     A tenth of the items, 500 at most, only advise which statistics to use: limits come from the
-    others, estimates from all. The irreducible part is estimated by the share of pairs of labels
-    that disagree (Brier, unbiased) or by deconvolution (the others), kept inside its limits. That
-    of the error rate, 1 - E max p, is between the share of labels outside an item's commonest
-    class, or what the agreement of pairs allows, and how often a label is not what the item's other
-    labels say, or the model.
+    others, estimates from all. Advisers are chosen by predictions, so that the order of the rows
+    matters for nothing but which of the items with equal predictions advise. The irreducible part
+    is estimated by the share of pairs of labels that disagree (Brier, unbiased) or by deconvolution
+    (the others), kept inside its limits. That of the error rate, 1 - E max p, is between the share
+    of labels outside an item's commonest class, or what the agreement of pairs allows, and how
+    often a label is not what the item's other labels say, or the model.
 
     Examples
     --------
@@ -212,7 +213,8 @@ def headroom(
     delta = 1 - check_fraction(confidence, "confidence")
     judged = Judged.of(counts)
     least = check_floor(floor)
-    losses = ModelLosses.of(probabilities, "probabilities", judged, loss, least)
+    predictions = judged.check_predictions(probabilities, "probabilities", loss, least)
+    losses = ModelLosses.of(predictions, judged.advised(predictions), loss, least)
     top = losses.predictions.argmax(axis=1)
     numbers = None if cells is None else check_cells(cells, len(top))
     whole = losses.whole(delta)
@@ -242,13 +244,14 @@ class ModelLosses:
     losses: BoundedMean  #: of each item
 
     @classmethod
-    def of(
-        cls, probabilities: ArrayLike, name: str, judged: Judged, loss: str, floor: float | None
-    ) -> ModelLosses:
-        """Check the predictions called `name`, and compute the loss of each item."""
-        predictions = judged.check_predictions(probabilities, name, loss, floor)
+    def of(cls, predictions: Array, judged: Judged, loss: str, floor: float | None) -> ModelLosses:
+        """Compute the loss of each item, of checked predictions."""
         losses = item_losses(predictions, judged, loss, floor=floor)
         return cls(predictions, judged, loss, losses)
+
+    def interval(self, delta: float) -> Interval:
+        """Return the loss of all items with its limits."""
+        return self.losses.interval(delta, self.judged.everything, self.judged.advises)
 
     def whole(self, delta: float) -> HeadroomPart:
         """Return the loss of all items and its two parts."""

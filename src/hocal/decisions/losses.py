@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError, Setting
+from hocal._base.fingerprints import Fingerprints, fingerprint
 from hocal._base.interval import Interval
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
@@ -53,6 +54,7 @@ FEWEST_ITEMS = 200
 FEWEST_OWN_ADVISERS = 30  # of a group of items; one with fewer asks the advisers of all
 FLOOR_ROUNDING = 1 - 1e-5  # of float32 predictions that were smoothed to a floor
 BLOCK_NUMBERS = 1 << 20  # shares that are worked on at once, 8 MB
+DIGITS = 12  # of predictions that are taken for equal
 SHUFFLE_SEED = 0  # advisers are chosen without a look at labels, and the same in every run
 
 ASSUMPTIONS = (
@@ -71,6 +73,8 @@ NO_FLOOR = (
 
 SINGLES = "Items with one label are like the others: they say nothing about disagreement."
 
+Number = TypeVar("Number", bound=np.generic)
+
 
 class Judged(NamedTuple):
     """Items with labels, and those among them that only advise."""
@@ -82,16 +86,26 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, counts: Any, *, anytime: bool = False) -> Judged:
-        """Check label counts, one label per item at least, and choose advisers.
+        """Check label counts, one label per item at least; nobody advises yet."""
+        checked = check_dense_counts(counts)
+        totals = checked.sum(axis=1)
+        return cls(checked, totals, np.zeros(len(checked), dtype=bool), anytime)
+
+    def advised(self, *predictions: Array) -> Judged:
+        """Choose advisers by checked predictions of models in any order, not by labels.
 
         A stream has none: nothing may be chosen by the number of items there happen to be.
         """
-        checked = check_dense_counts(counts)
-        totals = checked.sum(axis=1)
-        advises = choose_advisers(len(checked))
-        if anytime:
-            advises = np.zeros_like(advises)
-        return cls(checked, totals, advises, anytime)
+        if self.anytime:
+            return self
+        prints = [self._fingerprints(each) for each in predictions]
+        return self._replace(advises=choose_advisers(np.sum(prints, axis=0, dtype=np.uint64)))
+
+    def _fingerprints(self, predictions: Array) -> Fingerprints:
+        """Return the fingerprint of each prediction, its classes in any order."""
+        return self.by_item(
+            lambda rows: fingerprint(np.round(np.sort(predictions[rows], axis=1), DIGITS))
+        )
 
     @property
     def several(self) -> Mask:
@@ -107,7 +121,7 @@ class Judged(NamedTuple):
         """Return the shares of some items' labels, (n_rows, n_classes)."""
         return np.asarray(self.counts[rows] / self.totals[rows, None])
 
-    def by_item(self, function: Callable[[slice], Array]) -> Array:
+    def by_item(self, function: Callable[[slice], NDArray[Number]]) -> NDArray[Number]:
         """Return a number of each item, some rows at a time: shares are as large as predictions."""
         n_items, n_classes = self.counts.shape
         step = max(BLOCK_NUMBERS // n_classes, 1)
@@ -149,13 +163,20 @@ def _refuse_entry(
     )
 
 
-def choose_advisers(n_items: int) -> Mask:
-    """Return which items only advise: none of few, some hundred of many."""
+def choose_advisers(fingerprints: Fingerprints) -> Mask:
+    """Return which items only advise: none of few, some hundred of many.
+
+    They lie evenly among the fingerprints, whatever the order of the rows; those with the same one
+    are shuffled, and only between them does that order matter. As no label is looked at, and each
+    prediction has its share of the advisers, what they say is independent of the other items.
+    """
+    n_items = len(fingerprints)
     advises = np.zeros(n_items, dtype=bool)
     if n_items >= FEWEST_ITEMS:
-        wanted = max(FEWEST_ADVISERS, round(ADVISER_SHARE * n_items))
-        order = np.random.default_rng(SHUFFLE_SEED).permutation(n_items)
-        advises[order[: min(wanted, MOST_ADVISERS)]] = True
+        wanted = min(max(FEWEST_ADVISERS, round(ADVISER_SHARE * n_items)), MOST_ADVISERS)
+        shuffled = np.random.default_rng(SHUFFLE_SEED).permutation(n_items)
+        ranked = shuffled[np.argsort(fingerprints[shuffled], kind="stable")]
+        advises[ranked[(2 * np.arange(wanted) + 1) * n_items // (2 * wanted)]] = True
     return advises
 
 

@@ -303,7 +303,7 @@ def _compare_with_others(
 
 def _interval(values: Array, low: float, delta: float) -> Interval:
     """Return the mean of one value per item, from `low` to 1, with its limits."""
-    advises = choose_advisers(len(values))
+    advises = choose_advisers(np.zeros(len(values), dtype=np.uint64))  # items are in order of name
     return BoundedMean(values, low, 1.0).interval(delta, np.ones_like(advises), advises)
 
 

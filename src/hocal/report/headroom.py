@@ -47,12 +47,13 @@ def measure_gains(study: Study, generator: np.random.Generator) -> Gained | None
     rows, n_available = _choose(study, generator)
     if not len(rows):
         return None
-    predictions = study.probabilities[rows]
+    loss = "brier" if (study.probabilities[rows] == 0).any() else "log"
     judged = Judged.of(study.labels(rows))
-    loss = "brier" if (predictions == 0).any() else "log"
+    predictions = judged.check_predictions(study.probabilities[rows], "probabilities", loss, None)
+    judged = judged.advised(predictions)
     confidence = study.certificate.confidence
     delta = 1 - confidence
-    losses = ModelLosses.of(predictions, "probabilities", judged, loss, None)
+    losses = ModelLosses.of(predictions, judged, loss, None)
     missed = losses.with_loss("accuracy").whole(delta)
     return Gained(
         loss=loss,
@@ -96,8 +97,8 @@ def _calibrated(
     calibrated = study.calibrator.predict_proba(**study.given.of(rows))
     if loss == "log" and (calibrated == 0).any():
         return None
-    losses = ModelLosses.of(calibrated, "probabilities", judged, loss, None).losses
-    return losses.interval(delta, judged.everything, judged.advises)
+    checked = judged.check_predictions(calibrated, "probabilities", loss, None)
+    return ModelLosses.of(checked, judged.advised(checked), loss, None).interval(delta)
 
 
 def _per_class(losses: ModelLosses, delta: float) -> dict[int, HeadroomPart]:
@@ -114,8 +115,9 @@ def _per_class(losses: ModelLosses, delta: float) -> dict[int, HeadroomPart]:
 
 def _only(losses: ModelLosses, rows: Mask) -> ModelLosses:
     """Return the losses of some items, without a look at the others."""
-    judged = Judged.of(losses.judged.counts[rows])
-    return ModelLosses.of(losses.predictions[rows], "probabilities", judged, losses.loss, None)
+    predictions = losses.predictions[rows]
+    judged = Judged.of(losses.judged.counts[rows]).advised(predictions)
+    return ModelLosses.of(predictions, judged, losses.loss, None)
 
 
 def describe_headroom(study: Study, gained: Gained | None) -> Headroom:
