@@ -138,7 +138,8 @@ def _block_size(n_items: int, smallest: int) -> int:
 def _shuffles(n_items: int, size: int) -> Iterator[Index]:
     """Give random orders of the items, cut into blocks: (n_blocks, size); some items are left.
 
-    The orders are the same for all data of a size: items are independent in any order.
+    The orders are the same for all data of a size: items are independent in any order. They come
+    from places, not from labels: those would tell classes apart, whose order must not matter.
     """
     n_blocks = n_items // size
     if n_blocks:
