@@ -357,7 +357,7 @@ def test_advisers_are_not_counted_in_the_limits() -> None:
     """Other labels of an adviser move the estimate, and the limits of the loss only by a guess."""
     model, counts = three_classes()
     judged = Judged.of(counts).advised(model)
-    losses = ModelLosses.of(model, judged, "brier", None).losses
+    losses = ModelLosses.of(model, "model", judged, "brier", None).losses
 
     interval = losses.interval(0.05, judged.everything, judged.advises)
     rest = losses.limits(0.05, ~judged.advises, judged.advises)
@@ -439,7 +439,7 @@ def test_guesses_from_the_other_labels_are_a_loop_over_labels(k: int) -> None:
     model = generator.dirichlet(np.ones(3), 40)
     counts = generator.multinomial(k, [0.5, 0.3, 0.2], size=40)
 
-    found = ModelLosses.of(model, Judged.of(counts), "accuracy", None).entropy_bounds(40)
+    found = ModelLosses.of(model, "model", Judged.of(counts), "accuracy", None).entropy_bounds(40)
 
     for item in range(40):
         missed = []
@@ -459,7 +459,7 @@ def test_statistics_of_accuracy_enclose_it_whatever_the_label_distribution() -> 
             orders = [math.prod(map(math.factorial, s)) for s in snapshots.tolist()]
             chances = math.factorial(k) / np.array(orders) * (p**snapshots).prod(axis=1)
             model = np.tile(generator.dirichlet(np.ones(3)), (len(snapshots), 1))
-            losses = ModelLosses.of(model, Judged.of(snapshots), "accuracy", None)
+            losses = ModelLosses.of(model, "model", Judged.of(snapshots), "accuracy", None)
             below, above = (each.values @ chances for each in losses.entropy_bounds(len(snapshots)))
             assert below <= 1 - p.max() + 1e-12
             assert above >= 1 - p.max() - 1e-12

@@ -96,8 +96,8 @@ def limits(items: Items, counts: NDArray[np.int64], loss: str, delta: float) -> 
     """Return the limits of each quantity, as `headroom` and `compare` compute them."""
     judged = Judged.of(counts).advised(items.first, items.second)
     floor = LEAST / counts.shape[1]
-    one = ModelLosses.of(items.first, judged, loss, floor)
-    other = ModelLosses.of(items.second, judged, loss, floor)
+    one = ModelLosses.of(items.first, "first", judged, loss, floor)
+    other = ModelLosses.of(items.second, "second", judged, loss, floor)
     everything = judged.everything
     bounds = one.entropy_bounds(len(counts))
     difference = other.losses - one.losses

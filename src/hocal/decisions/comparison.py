@@ -191,13 +191,10 @@ def compare(
         rule = "must be given for the log loss of a stream: its smallest prediction may yet come"
         raise InputError("floor", rule, remedy="Smooth the predictions, and pass to what.")
     judged = Judged.of(counts, anytime=anytime)
-    predictions = [
-        judged.check_predictions(given, name, loss, least)
-        for given, name in ((first, "first"), (second, "second"))
-    ]
-    one, other = (ModelLosses.of(each, judged.advised(each), loss, least) for each in predictions)
+    one = ModelLosses.of(first, "first", judged, loss, least)
+    other = ModelLosses.of(second, "second", judged, loss, least)
     difference = other.losses - one.losses
-    advises = judged.advised(*predictions).advises
+    advises = judged.advised(one.predictions, other.predictions).advises
     chosen = (judged.everything, advises)
     per_class = {
         number: ClassDifference(int(rows.sum()), difference.interval(delta, rows, advises))

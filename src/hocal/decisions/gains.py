@@ -213,8 +213,7 @@ def headroom(
     delta = 1 - check_fraction(confidence, "confidence")
     judged = Judged.of(counts)
     least = check_floor(floor)
-    predictions = judged.check_predictions(probabilities, "probabilities", loss, least)
-    losses = ModelLosses.of(predictions, judged.advised(predictions), loss, least)
+    losses = ModelLosses.of(probabilities, "probabilities", judged, loss, least)
     top = losses.predictions.argmax(axis=1)
     numbers = None if cells is None else check_cells(cells, len(top))
     whole = losses.whole(delta)
@@ -244,8 +243,12 @@ class ModelLosses:
     losses: BoundedMean  #: of each item
 
     @classmethod
-    def of(cls, predictions: Array, judged: Judged, loss: str, floor: float | None) -> ModelLosses:
-        """Compute the loss of each item, of checked predictions."""
+    def of(
+        cls, probabilities: ArrayLike, name: str, judged: Judged, loss: str, floor: float | None
+    ) -> ModelLosses:
+        """Check the predictions called `name`, choose advisers, and compute the losses."""
+        predictions = judged.check_predictions(probabilities, name, loss, floor)
+        judged = judged.advised(predictions)
         losses = item_losses(predictions, judged, loss, floor=floor)
         return cls(predictions, judged, loss, losses)
 

@@ -47,13 +47,12 @@ def measure_gains(study: Study, generator: np.random.Generator) -> Gained | None
     rows, n_available = _choose(study, generator)
     if not len(rows):
         return None
-    loss = "brier" if (study.probabilities[rows] == 0).any() else "log"
+    predictions = study.probabilities[rows]
     judged = Judged.of(study.labels(rows))
-    predictions = judged.check_predictions(study.probabilities[rows], "probabilities", loss, None)
-    judged = judged.advised(predictions)
+    loss = "brier" if (predictions == 0).any() else "log"
     confidence = study.certificate.confidence
     delta = 1 - confidence
-    losses = ModelLosses.of(predictions, judged, loss, None)
+    losses = ModelLosses.of(predictions, "probabilities", judged, loss, None)
     missed = losses.with_loss("accuracy").whole(delta)
     return Gained(
         loss=loss,
@@ -97,8 +96,7 @@ def _calibrated(
     calibrated = study.calibrator.predict_proba(**study.given.of(rows))
     if loss == "log" and (calibrated == 0).any():
         return None
-    checked = judged.check_predictions(calibrated, "probabilities", loss, None)
-    return ModelLosses.of(checked, judged.advised(checked), loss, None).interval(delta)
+    return ModelLosses.of(calibrated, "probabilities", judged, loss, None).interval(delta)
 
 
 def _per_class(losses: ModelLosses, delta: float) -> dict[int, HeadroomPart]:
@@ -115,9 +113,8 @@ def _per_class(losses: ModelLosses, delta: float) -> dict[int, HeadroomPart]:
 
 def _only(losses: ModelLosses, rows: Mask) -> ModelLosses:
     """Return the losses of some items, without a look at the others."""
-    predictions = losses.predictions[rows]
-    judged = Judged.of(losses.judged.counts[rows]).advised(predictions)
-    return ModelLosses.of(predictions, judged, losses.loss, None)
+    judged = Judged.of(losses.judged.counts[rows])
+    return ModelLosses.of(losses.predictions[rows], "probabilities", judged, losses.loss, None)
 
 
 def describe_headroom(study: Study, gained: Gained | None) -> Headroom:
