@@ -78,6 +78,12 @@ def test_kmeans_makes_no_more_cells_than_distinct_predictions() -> None:
     assert hocal.KMeansPartition(n_cells=50).fit([[0.1, 0.9], [0.9, 0.1], [0.9, 0.1]]).n_cells_ == 2
 
 
+def test_predictions_are_told_apart_however_many_equal_ones_come_first() -> None:
+    p = np.repeat([[0.5, 0.5], [0.1, 0.9], [0.9, 0.1]], [100_000, 1, 1], axis=0)
+
+    assert hocal.KMeansPartition(n_cells=10).fit(p).n_cells_ == 3
+
+
 def test_kmeans_is_deterministic() -> None:
     first, second = (
         hocal.KMeansPartition(n_cells=7).fit(PREDICTIONS).assign(PREDICTIONS) for _ in range(2)

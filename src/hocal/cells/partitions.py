@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hocal._base.errors import InputError
+from hocal._base.fingerprints import fingerprint
 from hocal._base.typing import Array, Index
 from hocal._base.validation import SUM_TOLERANCE, check_integer
 from hocal.cells.given_cells import CallablePartition
@@ -243,7 +244,7 @@ class KMeansPartition(Partition, name="KMeansPartition"):
     def _learn(self, p: Array) -> tuple[int, CellLayout]:
         from sklearn.cluster import KMeans  # slow to import
 
-        distinct = len(np.unique(p[:100_000], axis=0))
+        distinct = len(np.unique(fingerprint(p)))
         n_cells = min(check_n_cells(self.n_cells, "n_cells"), distinct)
         search = KMeans(n_cells, n_init=1, random_state=self.random_state)
         self.centres_ = search.fit(p).cluster_centers_
