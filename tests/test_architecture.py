@@ -289,6 +289,7 @@ ROOMS: dict[str, list[str]] = {
         "item_values",
         "cell_facts",
         "study",
+        "confusions",
         "contrast",
         "contrast_words",
         "items",

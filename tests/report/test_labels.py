@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import hocal
 from hocal.report import LabelSummary, Report, summarise_labels
+from hocal.report.confusions import pair_rates
 from hocal.report.label_words import about_agreement, about_annotators, about_trust_in_labels
 from report.browser import Browser
 from report.example import IMAGE_ATTACK
@@ -75,6 +77,15 @@ def test_confusions_share_all_disagreement() -> None:
     ]
     # four of six pairs of labels of the first item, three of six of the second
     assert [pair["share"] for pair in confusions] == pytest.approx([4 / 7, 3 / 7], rel=1e-5)
+
+
+def test_confusions_of_a_million_classes_take_no_table_of_all_pairs() -> None:
+    counts = sparse.csr_array(([2, 1, 1], ([0, 1, 1], [5, 7, 999_999])), shape=(2, 10**6))
+
+    rates = pair_rates(counts, np.array([3, 1]))
+
+    assert rates.diagonal()[5] == pytest.approx(3 / 4)
+    assert rates[7, 999_999] == rates[999_999, 7] == pytest.approx(1 / 8)
 
 
 def test_what_is_said_again_is_counted_in_pairs() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TypedDict
 
 import numpy as np
-from scipy import sparse
 
 from hocal._base.typing import Array, Index
-from hocal._base.validation import label_totals
 from hocal.report.cell_facts import Limits
+from hocal.report.confusions import list_confusions, pair_rates
 from hocal.report.schema import CellRow, Confusion, Leaders, Standing
 from hocal.report.study import Study, number
 from hocal.report.trust import Measurement
@@ -129,30 +128,7 @@ def _rows_of(study: Study, cell: int) -> slice:
 
 
 def _confusions(study: Study, rows: slice, n_wanted: int) -> list[Confusion]:
-    """Return the pairs of classes that two labels of an item name most; items weigh the same."""
-    pairs = _pair_rates(study, rows)
-    if not pairs.nnz:
-        return []
-    rates = 2 * pairs.data  # a pair has two orders
-    total = rates.sum()
-    return [
-        {
-            "first": study.classes[pairs.row[i]],
-            "second": study.classes[pairs.col[i]],
-            "share": number(rates[i] / total),
-            "rate": number(rates[i]),
-        }
-        for i in np.argsort(-rates, kind="stable")[:n_wanted]
-    ]
-
-
-def _pair_rates(study: Study, rows: slice) -> sparse.coo_array:
-    """Return how often the first label of an item is of one class and the second of a later one."""
+    """Return the pairs of classes that labels of some rows of the histogram confuse most."""
     histogram = study.calibrator.statistics_.observed
-    totals = label_totals(histogram.counts[rows])
-    paired = totals >= 2
-    counts = sparse.csr_array(histogram.counts[rows], dtype=np.float64)[paired]
-    multiplicity = histogram.multiplicity[rows][paired]
-    n_pairs = totals[paired] * (totals[paired] - 1.0)
-    weights = multiplicity / n_pairs / multiplicity.sum()
-    return sparse.triu(counts.T @ (counts * weights[:, None]), k=1).tocoo()
+    rates = pair_rates(histogram.counts[rows], histogram.multiplicity[rows])
+    return list_confusions(rates, study.classes, n_wanted)

@@ -10,12 +10,12 @@ from scipy import sparse
 
 import hocal
 from hocal._base.interval import Interval
-from hocal._base.typing import Array
 from hocal._base.validation import check_integer
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.calibration.labels_alone import label_prior
 from hocal.decisions.label_gains import exact_labels, expected_gains
 from hocal.decisions.purchases import buy_labels, check_purchase
+from hocal.report.confusions import list_confusions, pair_rates
 from hocal.report.label_schema import (
     AgreementPart,
     AnnotatorRow,
@@ -30,7 +30,6 @@ from hocal.report.label_schema import (
 )
 from hocal.report.label_study import VERDICTS, LabelStudy
 from hocal.report.parts import spread, steps
-from hocal.report.schema import Confusion
 from hocal.report.study import number
 from hocal.uncertainty.likelihood import pair_with_counts
 
@@ -135,7 +134,7 @@ def summarise_study(
     listed = study.order()[: check_integer(n_listed, "n_listed", minimum=0)]
     verdicts = study.verdicts()
     aleatoric = study.posterior.aleatoric
-    pairs = _pair_rates(study)
+    rates = pair_rates(study.counts, np.ones(len(study.totals), dtype=np.int64))
     return {
         "format": LABELS_FORMAT,
         "hocal": hocal.__version__,
@@ -143,8 +142,8 @@ def summarise_study(
         "unit": "steps of the scale" if study.agreement.ordinal else "nats",
         "data": _data(study, np.bincount(verdicts, minlength=len(VERDICTS)).tolist()),
         "agreement": _agreement(study),
-        "confusions": _confusions(study, pairs),
-        "classes": _classes(study, pairs),
+        "confusions": list_confusions(rates, study.classes, N_CONFUSIONS),
+        "classes": _classes(study, rates),
         "people": _people(study),
         "aleatoric": spread(aleatoric),
         "aleatoric_steps": steps(aleatoric),
@@ -193,42 +192,11 @@ def _agreement(study: LabelStudy) -> AgreementPart:
     }
 
 
-def _pair_rates(study: LabelStudy) -> Array:
-    """Return how often two labels of an item are of these classes; items weigh the same."""
-    totals = study.totals
-    paired = np.flatnonzero(totals > 1)
-    if not len(paired):
-        return np.zeros((len(study.classes),) * 2)
-    m = totals[paired].astype(np.float64)
-    weights = 1 / (m * (m - 1) * len(paired))
-    counts = sparse.csr_array(study.counts[paired], dtype=np.float64)
-    weighted = sparse.csr_array(sparse.diags_array(weights) @ counts)
-    rates = np.asarray((counts.T @ weighted).toarray())
-    return rates - np.diag(np.asarray(weighted.sum(axis=0)).reshape(-1))  # nobody pairs with itself
-
-
-def _confusions(study: LabelStudy, rates: Array) -> list[Confusion]:
-    """Return the pairs of classes that are given to the same items most often."""
-    first, second = np.triu_indices(len(rates), 1)
-    both = 2 * rates[first, second]  # a pair has two orders
-    total = both.sum()
-    most = [int(i) for i in np.argsort(-both, kind="stable")[:N_CONFUSIONS] if both[i] > 0]
-    return [
-        {
-            "first": study.classes[first[i]],
-            "second": study.classes[second[i]],
-            "share": number(both[i] / total),
-            "rate": number(both[i]),
-        }
-        for i in most
-    ]
-
-
-def _classes(study: LabelStudy, rates: Array) -> list[ClassRow]:
+def _classes(study: LabelStudy, rates: sparse.csr_array) -> list[ClassRow]:
     """Return the classes, the most frequent first, and how often a second person repeats each."""
     labels = np.asarray(study.counts.sum(axis=0)).reshape(-1)
-    said = rates.sum(axis=1)
-    again = np.divide(np.diag(rates), said, out=np.full(len(said), np.nan), where=said > 0)
+    said = np.asarray(rates.sum(axis=1)).reshape(-1)
+    again = np.divide(rates.diagonal(), said, out=np.full(len(said), np.nan), where=said > 0)
     frequent = np.argsort(-labels, kind="stable")[:N_CLASSES]
     return [
         {
