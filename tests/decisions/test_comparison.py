@@ -219,6 +219,12 @@ def test_a_stream_says_that_it_may_be_looked_at() -> None:
     assert not any("fixed in advance" in text for text in found.assumptions)
 
 
+def test_a_stream_says_that_numbers_of_labels_must_be_known() -> None:
+    found = hocal.compare([[0.5, 0.5]], [[0.4, 0.6]], [[1, 1]], anytime=True, floor=0.1)
+
+    assert any("Which numbers of labels items can have was known" in t for t in found.assumptions)
+
+
 def test_judges_who_name_one_class_are_compared_by_how_often_people_agree() -> None:
     """One judge is right about all items, the other about half of them."""
     counts = [[2, 0]] * 400

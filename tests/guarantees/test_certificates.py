@@ -28,6 +28,7 @@ from hocal.guarantees.cell_uncertainty import (
 )
 from hocal.guarantees.certificates import Certificate, certify
 from hocal.guarantees.effective_items import fewer_items
+from hocal.guarantees.promises import FIXED_NUMBER, KNOWN_NUMBERS
 
 EVERY = [
     (quantity, entropy)
@@ -473,6 +474,15 @@ def test_a_design_effect_widens_and_is_said(certificate: Certificate) -> None:
     assert "400 items count as 160 independent ones." in wider.table()
     assert wider.assumptions[0].startswith("2.5 items of a cell are worth one independent draw")
     assert (wider.epsilon[:4] >= certificate.epsilon[:4] - 0.05).all()
+
+
+def test_a_certificate_for_all_times_says_that_numbers_of_labels_must_be_known() -> None:
+    statistics = world()
+
+    assumptions = certify(statistics, empirical(statistics), anytime=True).assumptions
+
+    assert KNOWN_NUMBERS in assumptions
+    assert FIXED_NUMBER not in assumptions
 
 
 def test_a_design_effect_below_one_is_refused() -> None:

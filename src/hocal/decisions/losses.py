@@ -26,7 +26,12 @@ from hocal._base.validation import (
 from hocal.guarantees.anytime import anytime_lower_limit, anytime_upper_limit
 from hocal.guarantees.betting import Draws, lower_limit, upper_limit
 from hocal.guarantees.cell_uncertainty import Limits
-from hocal.guarantees.promises import BLIND_NUMBERS, FIXED_NUMBER, INDEPENDENT_LABELS
+from hocal.guarantees.promises import (
+    BLIND_NUMBERS,
+    FIXED_NUMBER,
+    INDEPENDENT_LABELS,
+    KNOWN_NUMBERS,
+)
 
 __all__ = [
     "LOSSES",
@@ -64,7 +69,7 @@ ASSUMPTIONS = (
 )
 ANY_TIME = (
     "Items come one after the other; limits hold however often they are looked at, and whenever "
-    "that is stopped."
+    f"that is stopped. {KNOWN_NUMBERS}"
 )
 NO_FLOOR = (
     "No item gets a smaller predicted probability than the smallest given here: without such a "

@@ -6,6 +6,7 @@ __all__ = [
     "BLIND_NUMBERS",
     "FIXED_NUMBER",
     "INDEPENDENT_LABELS",
+    "KNOWN_NUMBERS",
     "OUTSIDE",
     "certificate_assumptions",
 ]
@@ -21,6 +22,8 @@ INDEPENDENT_LABELS = (
 )
 BLIND_NUMBERS = "The number of labels of an item was not decided by looking at them."
 FIXED_NUMBER = "How many items there are was fixed in advance, not by looking at these limits."
+# Statistics of a stream, and their ranges, are chosen by them.
+KNOWN_NUMBERS = "Which numbers of labels items can have was known before the first item came."
 
 _ITEMS = "Items of a cell are independent draws from the population the certificate speaks about."
 _PARTITION = "The partition was fixed without the labels counted here."
@@ -65,5 +68,5 @@ def certificate_assumptions(
             "from the population spoken about."
         )
     others = (INDEPENDENT_LABELS, _PARTITION, BLIND_NUMBERS)
-    number = () if anytime else (FIXED_NUMBER,)
-    return (items, *others, *number, *(_SINGLES,) * singles)
+    number = KNOWN_NUMBERS if anytime else FIXED_NUMBER
+    return (items, *others, number, *(_SINGLES,) * singles)
