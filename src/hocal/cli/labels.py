@@ -11,14 +11,31 @@ from hocal._base.plurals import counted
 from hocal.cli import options
 from hocal.cli.check import annotators_table
 from hocal.cli.engines import ReadTable, open_engine
-from hocal.cli.exports import Judged, open_judged
+from hocal.cli.exports import ITEM, Judged, open_judged
 from hocal.cli.messages import ProgressBar, working
 from hocal.cli.option_groups import LabelColumns, grouped, refuse_idle
 from hocal.cli.options import split_list
-from hocal.cli.outputs import check_report_output, report_file, say_report, table_file
+from hocal.cli.outputs import (
+    check_report_output,
+    refuse_item_name,
+    report_file,
+    say_report,
+    table_file,
+)
 
 if TYPE_CHECKING:
     from hocal.report.label_study import LabelStudy
+
+# columns of --items that are known before the classes are
+OF_ITEMS = (
+    "aleatoric",
+    "aleatoric_lower",
+    "aleatoric_upper",
+    "majority",
+    "majority_probability",
+    "n_labels",
+    "verdict",
+)
 
 
 @grouped
@@ -78,6 +95,8 @@ def labels(
         table_file(annotators, force=force) as write_annotators,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
+        if items is not None:
+            refuse_item_name(item or ITEM, OF_ITEMS)
         column, study = _study(read, labels, columns, item, settings)
         with working("Looking ahead"):
             made = Report(summarise_study(study, title=title, n_listed=n_listed, forecast=forecast))
@@ -131,6 +150,8 @@ def _items_table(study: LabelStudy, item: str) -> Any:
     import pyarrow as pa
 
     columns = study.table()
+    names = columns.pop("item")
+    refuse_item_name(item, columns)  # now with the shares of the classes
     return pa.table(
-        {item if key == "item" else key: pa.array(list(column)) for key, column in columns.items()}
+        {key: pa.array(list(column)) for key, column in ({item: names} | columns).items()}
     )

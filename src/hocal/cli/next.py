@@ -18,7 +18,13 @@ from hocal.cli.messages import ProgressBar, note, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.option_groups import LabelColumns, PredictionColumns, Rules, grouped, refuse_idle
 from hocal.cli.options import split_list
-from hocal.cli.outputs import open_writer, output_file, print_json, print_table
+from hocal.cli.outputs import (
+    open_writer,
+    output_file,
+    print_json,
+    print_table,
+    refuse_item_name,
+)
 from hocal.cli.predictions import GivenRows, Probabilities
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
 # predicted probabilities of the items whose mixtures are made at once, of some hundred atoms each:
 # a thousand items of ten classes take tens of MB
 NUMBERS = 10_000
+COLUMNS = ("labels", "expected_gain", "uncertainty", "n_labels")  # written beside the item
 WORDS = {
     "distribution": "squared error of the label distribution",
     "aleatoric": "squared error of the aleatoric uncertainty",
@@ -102,6 +109,7 @@ def next_labels(
     ):
         if model is None or probabilities is None:
             column = _check_alone(predicted.item, choices)
+            refuse_item_name(column, COLUMNS)
             declared = split_list(classes, "--classes")
             found = _count_alone(read, labels, choices, predicted.item, declared)
             with working("Choosing"):
@@ -109,6 +117,7 @@ def next_labels(
         else:
             loaded = load_model(model, predicted)
             column = loaded.item
+            refuse_item_name(column, COLUMNS)
             opened = loaded.open(read, probabilities)
             study = _read_study(read, labels, choices, loaded, opened)
             found = study.labelled
@@ -254,14 +263,10 @@ def _write(path: Path, name: str, item: str, found: _Labelled, bought: NextLabel
     from hocal._base.validation import label_totals
 
     chosen = bought.order
+    numbers = (bought.labels, bought.gain, bought.uncertainty, label_totals(found.counts))
     table = pa.table(
-        {
-            item: pa.array(found.items[chosen].tolist()),
-            "labels": pa.array(bought.labels[chosen]),
-            "expected_gain": pa.array(bought.gain[chosen]),
-            "uncertainty": pa.array(bought.uncertainty[chosen]),
-            "n_labels": pa.array(label_totals(found.counts)[chosen]),
-        }
+        [pa.array(found.items[chosen].tolist()), *(pa.array(each[chosen]) for each in numbers)],
+        names=[item, *COLUMNS],
     )
     with open_writer(path, name, table.schema) as writer:
         writer.write_table(table)

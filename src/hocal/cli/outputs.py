@@ -26,6 +26,7 @@ __all__ = [
     "print_json",
     "print_rows",
     "print_table",
+    "refuse_item_name",
     "report_file",
     "say_report",
     "table_file",
@@ -85,6 +86,14 @@ def say_report(made: Report, otherwise: str, as_json: bool, as_markdown: bool) -
         typer.echo(made.markdown(), nl=False)
     else:
         typer.echo(otherwise)
+
+
+def refuse_item_name(item: str, columns: Iterable[str]) -> None:
+    """Refuse a column of items with the name of another column of the table that is written."""
+    if item in columns:
+        rule = "must be another name than those of the columns that are written"
+        remedy = "Rename the column in the files, and give --item its new name."
+        raise InputError("--item", rule, value=repr(item), remedy=remedy)
 
 
 @contextmanager

@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from hocal import Mixtures, SnapshotCalibrator
     from hocal._base.typing import Array, IntArray
 
-__all__ = ["OwnLabels", "check_objective", "describe_own"]
+__all__ = ["OWN_COLUMNS", "OwnLabels", "check_objective", "describe_own"]
 
 # items whose mixtures are made at once: some hundred atoms each, tens of MB for ten classes
 ROWS = 1_000
-NUMBERS = ("aleatoric", "epistemic", "predictive")
+QUANTITIES = ("aleatoric", "epistemic", "predictive")
+NUMBERS = (
+    *(f"{name}_with_labels" for name in QUANTITIES),
+    "aleatoric_lower",
+    "aleatoric_upper",
+    "gain_of_a_label",
+)
+OWN_COLUMNS = ("n_labels", "votes", *NUMBERS)
 
 
 class OwnLabels(NamedTuple):
@@ -81,18 +88,17 @@ def describe_own(
     import pyarrow as pa
 
     counts = own.take(items)
-    names = [f"{name}_with_labels" for name in NUMBERS]
-    names += ["aleatoric_lower", "aleatoric_upper", "gain_of_a_label"]
     blocks = [
         _numbers(calibrator, given.rows(rows), counts[rows], settings)
         for rows in (slice(start, start + ROWS) for start in range(0, len(counts), ROWS))
     ]
-    numbers = np.hstack(blocks) if blocks else np.empty((len(names), 0))
-    return {
-        "n_labels": pa.array(counts.sum(axis=1)),
-        "votes": pa.array(_votes(counts, own.classes), pa.string()),
-        **{name: pa.array(values + 0.0) for name, values in zip(names, numbers, strict=True)},
-    }
+    numbers = np.hstack(blocks) if blocks else np.empty((len(NUMBERS), 0))
+    columns = [
+        pa.array(counts.sum(axis=1)),
+        pa.array(_votes(counts, own.classes), pa.string()),
+        *(pa.array(values + 0.0) for values in numbers),
+    ]
+    return dict(zip(OWN_COLUMNS, columns, strict=True))
 
 
 def _numbers(
@@ -109,7 +115,7 @@ def _numbers(
     mixtures = calibrator.predict_mixture(p, counts=counts, **beside)
     limits = credible_limits(mixtures, settings["confidence"], entropy)
     gain = _gain(mixtures, settings["objective"])
-    return np.stack([*(parts[name] for name in NUMBERS), *limits, gain])
+    return np.stack([*(parts[name] for name in QUANTITIES), *limits, gain])
 
 
 def _gain(mixtures: Mixtures, objective: str) -> Array:

@@ -24,8 +24,8 @@ from hocal.cli.option_groups import (
     grouped,
     refuse_without_labels,
 )
-from hocal.cli.outputs import open_writer, output_file, print_json
-from hocal.cli.own_labels import OwnLabels, check_objective, describe_own
+from hocal.cli.outputs import open_writer, output_file, print_json, refuse_item_name
+from hocal.cli.own_labels import OWN_COLUMNS, OwnLabels, check_objective, describe_own
 from hocal.cli.predictions import GivenRows, Probabilities
 from hocal.cli.tables import count_rows
 
@@ -40,6 +40,11 @@ SUMMARISED = 10_000
 MOST_SUMMARISED = 200_000
 
 QUANTITIES = ("aleatoric", "epistemic", "predictive")
+OF_ITEMS = ("cell", "top_class", *QUANTITIES)
+OF_CELLS = (
+    *(f"cell_{name}_{what}" for name in QUANTITIES for what in ("lower", "upper", "inside")),
+    "cell_name",
+)
 
 
 @grouped
@@ -91,6 +96,8 @@ def predict(
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
         loaded = load_model(model, predicted)
+        own_columns = OWN_COLUMNS if labels is not None else ()
+        refuse_item_name(loaded.item, [*OF_ITEMS, *OF_CELLS, *own_columns])
         opened = loaded.open(read, probabilities)
         own = None
         if labels is not None:
