@@ -225,6 +225,13 @@ def test_a_stream_says_that_numbers_of_labels_must_be_known() -> None:
     assert any("Which numbers of labels items can have was known" in t for t in found.assumptions)
 
 
+def test_a_table_with_too_few_names_is_refused() -> None:
+    vague, sharp, counts, _ = two_models()
+
+    with pytest.raises(hocal.InputError, match="`names` must have a name for each number from 0 t"):
+        hocal.compare(vague, sharp, counts).table(["ant"])
+
+
 def test_judges_who_name_one_class_are_compared_by_how_often_people_agree() -> None:
     """One judge is right about all items, the other about half of them."""
     counts = [[2, 0]] * 400

@@ -353,6 +353,14 @@ def test_each_prediction_has_its_share_of_the_advisers(n_predictions: int) -> No
     assert shares == pytest.approx(np.bincount(given) / 10, abs=1)
 
 
+def test_a_table_with_too_few_names_is_refused() -> None:
+    model, counts = three_classes()
+    found = hocal.headroom(model, counts, loss="brier", cells=np.arange(len(model)) % 5)
+
+    with pytest.raises(hocal.InputError, match="number from 0 to 4, got 3 names"):
+        found.table(["ant", "bee", "cat"])
+
+
 def test_advisers_are_not_counted_in_the_limits() -> None:
     """Other labels of an adviser move the estimate, and the limits of the loss only by a guess."""
     model, counts = three_classes()

@@ -27,6 +27,7 @@ from hocal.decisions.losses import (
     check_floor,
     decimal,
     groups_of,
+    titles_of,
 )
 from hocal.guarantees.cell_uncertainty import Limits
 
@@ -119,13 +120,11 @@ class Comparison:
         str
             Differences with their limits in brackets; below 0 the second is better.
         """
-        known = None if names is None else list(names)
-        shown = {"all": ClassDifference(self.n_items, self.difference)} | {
-            str(number) if known is None else known[number]: part
-            for number, part in self.per_class.items()
-        }
+        titles = titles_of(self.per_class, names)
+        shown = [("all", ClassDifference(self.n_items, self.difference))]
+        shown += [(titles[number], part) for number, part in self.per_class.items()]
         lines = [f"{'items':>8}{'second less first':>24}"]
-        for name, (n_items, difference) in shown.items():
+        for name, (n_items, difference) in shown:
             estimate, lower, upper = (decimal(end) for end in difference)
             lines.append(f"{n_items:>8}{f'{estimate} [{lower}, {upper}]':>24}  {name}")
         return "\n".join(lines)

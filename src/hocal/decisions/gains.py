@@ -39,6 +39,7 @@ from hocal.decisions.losses import (
     decimal,
     groups_of,
     item_losses,
+    titles_of,
 )
 from hocal.guarantees.cell_uncertainty import Limits
 
@@ -140,12 +141,10 @@ class Headroom:
         heads = "".join(f"{head:>21}" for head in ("loss", "irreducible", "remaining"))
         lines = [f"{'items':>8}{heads}"]
         whole = HeadroomPart(self.n_items, self.loss, self.irreducible, self.remaining)
-        known = None if names is None else list(names)
         parts = self.per_cell or self.per_class
-        shown = {"all": whole} | {
-            str(number) if known is None else known[number]: part for number, part in parts.items()
-        }
-        for name, part in shown.items():
+        titles = titles_of(parts, names)
+        shown = [("all", whole), *((titles[number], part) for number, part in parts.items())]
+        for name, part in shown:
             numbers = "".join(f"{_with_limits(interval):>21}" for interval in part[1:])
             lines.append(f"{part.n_items:>8}{numbers}  {name}")
         return "\n".join(lines)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from hocal._base.errors import InputError, Setting
 from hocal._base.fingerprints import Fingerprints, fingerprint
 from hocal._base.interval import Interval
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, IntArray, Mask
 from hocal._base.validation import (
     check_dense_counts,
@@ -43,6 +44,7 @@ __all__ = [
     "decimal",
     "groups_of",
     "item_losses",
+    "titles_of",
 ]
 
 LOSS_NAMES = {"log": "log loss", "brier": "Brier score", "accuracy": "error rate"}
@@ -297,6 +299,26 @@ def groups_of(numbers: Iterable[int]) -> Iterator[tuple[int, Mask]]:
     array = np.asarray(numbers)
     for number in np.unique(array):
         yield int(number), array == number
+
+
+def titles_of(numbers: Iterable[int], names: Iterable[str] | None) -> dict[int, str]:
+    """Return what groups are called, by default their numbers; a group without a name is refused.
+
+    Examples
+    --------
+    >>> from hocal.decisions.losses import titles_of
+    >>> titles_of([0, 2], None), titles_of([0, 2], ["ant", "bee", "cat"])
+    ({0: '0', 2: '2'}, {0: 'ant', 2: 'cat'})
+    """
+    shown = list(numbers)
+    if names is None:
+        return {number: str(number) for number in shown}
+    known = list(names)
+    largest = max(shown, default=-1)
+    if len(known) <= largest:
+        rule = f"must have a name for each number from 0 to {largest}"
+        raise InputError("names", rule, value=counted(len(known), "name"))
+    return {number: str(known[number]) for number in shown}
 
 
 def assumptions_of(loss: str, floor: float | None, judged: Judged) -> tuple[str, ...]:
