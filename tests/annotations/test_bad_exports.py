@@ -296,3 +296,11 @@ def test_a_person_who_answered_twice_is_found_when_counting(tmp_path: Path) -> N
         found.count()
     with pytest.raises(InputError, match="must have one label for each item and annotator"):
         hocal.count_labels(found.table, item="item", label="label", annotator="annotator")
+
+
+def test_labels_that_all_name_one_class_need_the_others_declared(tmp_path: Path) -> None:
+    found = hocal.read_annotations(write(tmp_path, "a.jsonl", SIGNED))
+
+    with pytest.raises(InputError, match="`classes` must be declared when a table has fewer than"):
+        found.count()
+    assert found.count(classes=["a", "b"]).counts.tolist() == [[1, 0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from hocal.annotations.tables import (
 __all__ = [
     "Judgements",
     "check_classes",
+    "found_classes",
     "read_judgements",
     "stack_columns",
     "value_of_label",
@@ -111,6 +112,15 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
         rule = "must be at least two distinct labels"
         raise InputError("classes", rule, value=repr(classes))
     return declared
+
+
+def found_classes(labels: Iterable[Any]) -> list[Any]:
+    """Return the different labels of a table, sorted, after checking that they are at least two."""
+    found = sort_values(list(labels))
+    if len(found) < 2:
+        rule = "must be declared when a table has fewer than two different labels"
+        raise InputError("classes", rule, value=quote(found))
+    return found
 
 
 def _long(frame: Frame, item: str, label: str, annotator: str | None, name: str) -> _Rows:
@@ -208,10 +218,7 @@ def _number_labels(
         rule = "must hold text, integers, floats, booleans or dates"
         raise InputError("label", rule, value=quote(strange))
     if declared is None:
-        found = sort_values(list(labels))
-        if len(found) < 2:
-            rule = "must be declared when a table has fewer than two different labels"
-            raise InputError("classes", rule, value=quote(found))
+        found = found_classes(labels)
         whole = all(isinstance(value, float) and value.is_integer() for value in found)
         names = tuple(map(int, found) if whole else found)
         return {value: i for i, value in enumerate(found)}, names

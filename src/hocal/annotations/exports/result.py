@@ -16,7 +16,7 @@ from hocal._base.plurals import counted
 from hocal._base.typing import Index
 from hocal.annotations.counting import LabelCounts
 from hocal.annotations.exports.registry import find_tool
-from hocal.annotations.judgements import check_classes
+from hocal.annotations.judgements import check_classes, found_classes
 from hocal.annotations.tables import distinct, quote, sort_values
 
 __all__ = ["Annotations", "say_left_out"]
@@ -78,7 +78,8 @@ class Annotations:
         Parameters
         ----------
         classes : sequence, optional
-            The classes in the order of the result's columns. By default all labels found, sorted.
+            The classes in the order of the result's columns. By default all labels found, sorted;
+            two at least.
 
         Returns
         -------
@@ -87,7 +88,7 @@ class Annotations:
             error, and so is a label that is no class; `count_labels` has rules for both.
         """
         _check_repeats(self.table)
-        names = self.classes if classes is None else check_classes(classes)
+        names = tuple(found_classes(self.classes)) if classes is None else check_classes(classes)
         codes = _class_numbers(self.table["label"], names)
         items, rows = distinct(np.array(self.table["item"], dtype=object))
         counts = np.zeros((len(items), len(names)), dtype=np.int64)
