@@ -104,7 +104,7 @@ class Calibration(TypedDict):
     """Predictions against held-out labels: those of items that were not fitted, if there are 50."""
 
     n_items: int  #: items measured
-    n_available: int  #: items with at least k labels, of which at most a fixed number is measured
+    n_available: int  #: with k labels and not fitted, unless `training`; of many some are measured
     n_fitted: int  #: of all items with at least k labels, those that the model was fitted on
     #: whether fitted items were measured, for lack of others: a figure that flatters the model
     training: bool

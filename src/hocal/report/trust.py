@@ -47,7 +47,7 @@ class _HeldOut(NamedTuple):
     rows: Index
     cells: Index
     counts: IntArray
-    n_available: int  #: items with enough labels, measured or not
+    n_available: int  #: with enough labels and not fitted, unless `training`; measured or not
     n_fitted: int  #: items with enough labels that the model was fitted on
     training: bool  #: whether such are among those measured
     k: int  #: labels in a snapshot
