@@ -140,10 +140,9 @@ def interval_width(
     """Return how wide the certified interval of a cell's aleatoric uncertainty will be.
 
     With a mixture, this is a forecast for a cell that many others of its kind advise, from 100
-    items on. Without, it bounds the mean width in a cell that no other advises, for every mixture
-    and all samples whose limits leave something possible: of the most even mixture, the others, as
-    many as may fail, have limits beyond all that is possible, and their interval says nothing.
-    With two labels per item both come from the binomial distribution of how often labels agree.
+    items on. Without, it bounds the mean width for every mixture, in a cell that no other advises,
+    but for samples whose limits fail in a way that shows: at the most even mixture their interval
+    is the whole range, and with many items these few may raise the mean above the bound. With two labels per item both come from the binomial distribution of how often labels agree.
 
     Parameters
     ----------
