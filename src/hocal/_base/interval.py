@@ -41,6 +41,10 @@ class Interval(NamedTuple):
         slack = ROUNDING * (high - low)
         return self.lower <= low + slack and self.upper >= high - slack
 
+    def complement(self) -> Interval:
+        """Return one less the interval, as the accuracy of an error rate."""
+        return Interval(1 - self.estimate, 1 - self.upper, 1 - self.lower)
+
     def clip(self, low: float, high: float) -> Interval:
         """Return the interval with its limits cut to a range."""
         return Interval(self.estimate, max(self.lower, low), min(self.upper, high))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from hocal._base.errors import InputError
 from hocal._base.frames import to_frame
@@ -25,6 +26,7 @@ __all__ = [
     "enumerate_few",
     "examples",
     "is_in_memory",
+    "is_matrix",
     "number_values",
     "open_table",
     "open_tables",
@@ -39,6 +41,11 @@ Frame: TypeAlias = "nw.LazyFrame[Any]"
 
 # possible integers for each that is held, up to which a table of them all is worth its memory
 _SPARSEST = 2
+
+
+def is_matrix(table: Any) -> bool:
+    """Tell counts, one row per item, from tables with named columns."""
+    return sparse.issparse(table) or isinstance(table, (np.ndarray, list, tuple))
 
 
 def open_table(table: Any, name: str = "table") -> Frame:

@@ -311,34 +311,11 @@ def _mean_table(means: Mapping[str, MeanScores]) -> tuple[list[str], list[list[s
 
 
 def _certificate_table(certificate: Certificate, entropy: str, names: Sequence[str]) -> str:
-    """Return a text table of the cells with items, and what it says about them."""
-    columns = certificate.as_dict(entropy)
+    """Return the table of a certificate under heads in plain words, and what its marks say."""
     heads = "".join(f"{quantity:>22}" for quantity in QUANTITIES)
     head = f"{'cell':>5}{'items':>7}{'k':>4}{heads}{'error up to':>13}  predictions"
-    filled = [cell for cell, n_items in enumerate(certificate.n_items) if n_items]
-    rows = [_certificate_row(columns, cell, names[cell]) for cell in filled]
+    _, *rows, _ = certificate.table(entropy, names=names).split("\n")
     scope = "for all cells at once" if certificate.simultaneous else "for each cell on its own"
     assumptions = " ".join(certificate.assumptions)
     confidence = f"Confidence {certificate.confidence:g} {scope}. {assumptions}"
     return "\n".join([head, *rows, _MARKS, confidence])
-
-
-def _certificate_row(columns: Mapping[str, Any], cell: int, name: str) -> str:
-    """Return the line of a cell: its number, items, smallest total, uncertainties and name."""
-    counts = f"{cell:>5}{columns['n_items'][cell]:>7}{columns['k'][cell]:>4}"
-    entries = (_certificate_entry(columns, cell, quantity) for quantity in QUANTITIES)
-    parts = "".join(f"{entry:>22}" for entry in entries)
-    error = f"{columns['epsilon'][cell]:.2f} (k={columns['epsilon_k'][cell]})"
-    return f"{counts}{parts}{error:>13}  {name}"
-
-
-def _certificate_entry(columns: Mapping[str, Any], cell: int, quantity: str) -> str:
-    """Return an estimate with its interval; "!" marks an estimate outside."""
-    estimate = columns[quantity][cell]
-    if columns[f"{quantity}_vacuous"][cell]:
-        return f"{estimate:.3f} [     -     ]"
-    # no negative zeros
-    lower = columns[f"{quantity}_lower"][cell] + 0.0
-    upper = columns[f"{quantity}_upper"][cell] + 0.0
-    mark = "" if columns[f"{quantity}_inside"][cell] else "!"
-    return f"{mark}{estimate:.3f} [{lower:.3f}, {upper:.3f}]"

@@ -224,8 +224,8 @@ def headroom(
         loss=whole.loss,
         irreducible=whole.irreducible,
         remaining=whole.remaining,
-        accuracy=_complement(hits.loss),
-        best_accuracy=_complement(hits.irreducible),
+        accuracy=hits.loss.complement(),
+        best_accuracy=hits.irreducible.complement(),
         per_class=losses.parts(top, delta),
         per_cell={} if numbers is None else losses.parts(numbers, delta),
         assumptions=assumptions_of(loss, least, judged),
@@ -318,11 +318,6 @@ class ModelLosses:
         """Return the same model's losses of another kind."""
         losses = item_losses(self.predictions, self.judged, loss)
         return ModelLosses(self.predictions, self.judged, loss, losses)
-
-
-def _complement(interval: Interval) -> Interval:
-    """Return an error rate as an accuracy."""
-    return Interval(1 - interval.estimate, 1 - interval.upper, 1 - interval.lower)
 
 
 def _inside(estimate: float, limits: Limits) -> Interval:

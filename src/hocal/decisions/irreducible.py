@@ -26,6 +26,7 @@ from hocal.guarantees.cell_uncertainty import (
     estimator_sizes,
     statistic_values,
 )
+from hocal.guarantees.item_statistics import most_disagreement
 from hocal.uncertainty.entropy import Brier, Shannon
 
 __all__ = [
@@ -145,10 +146,7 @@ def disagreement(judged: Judged) -> BoundedMean:
     values[several] = totals / (totals - 1) * (1 - squares)
     if judged.anytime:
         return BoundedMean(values, 0.0, 1.0, anytime=True)
-    smallest = int(totals.min())
-    n_classes = judged.counts.shape[1]
-    # All labels may differ unless there are more of them than classes; then even shares are worst.
-    most = 1.0 if smallest <= n_classes else smallest / (smallest - 1) * (1 - 1 / n_classes)
+    most = most_disagreement(int(totals.min()), judged.counts.shape[1])
     return BoundedMean(values, 0.0, most)
 
 

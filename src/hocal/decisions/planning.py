@@ -142,7 +142,8 @@ def interval_width(
     With a mixture, this is a forecast for a cell that many others of its kind advise, from 100
     items on. Without, it bounds the mean width for every mixture, in a cell that no other advises,
     but for samples whose limits fail in a way that shows: at the most even mixture their interval
-    is the whole range, and with many items these few may raise the mean above the bound. With two labels per item both come from the binomial distribution of how often labels agree.
+    is the whole range, and with many items these few may raise the mean above the bound. With two
+    labels per item both come from the binomial distribution of how often labels agree.
 
     Parameters
     ----------
@@ -304,8 +305,7 @@ def _worst_width(
         return largest
     overshoot = math.sqrt(math.log(2 / delta) / (2 * n_items))
     if entropy == "brier":  # unbiased, from 0 to the disagreement of evenly spread labels
-        most = k / (k - 1) * largest if k > n_classes else 1.0
-        return min(2 * overshoot * most, largest)
+        return min(2 * overshoot * most_disagreement(k, n_classes), largest)
     advice = advise(None, sizes, n_classes=n_classes, n_items=n_items)
     sides = advice.estimators.values()
     width = sum(side.bias + overshoot * (side.maximum - side.minimum) for side in sides)

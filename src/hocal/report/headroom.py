@@ -61,8 +61,8 @@ def measure_gains(study: Study, generator: np.random.Generator) -> Gained | None
         n_fitted=int(study.fitted[rows].sum()),
         confidence=confidence,
         whole=losses.whole(delta),
-        agreement=_complement(missed.loss),
-        best_agreement=_complement(missed.irreducible),
+        agreement=missed.loss.complement(),
+        best_agreement=missed.irreducible.complement(),
         calibrated=_calibrated(study, rows, judged, loss, delta),
         per_class=_per_class(losses, delta),
         assumptions=assumptions_of(loss, None, judged),
@@ -78,10 +78,6 @@ def _choose(study: Study, generator: np.random.Generator) -> tuple[Index, int]:
     if len(labelled) <= most:
         return labelled, len(labelled)
     return np.sort(generator.choice(labelled, most, replace=False)), len(labelled)
-
-
-def _complement(missed: Interval) -> Interval:
-    return Interval(1 - missed.estimate, 1 - missed.upper, 1 - missed.lower)
 
 
 def _calibrated(

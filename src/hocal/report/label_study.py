@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from hocal._base.typing import Counts, Index, IntArray
 from hocal._base.validation import check_counts, label_totals
 from hocal.annotations import Agreement, agreement, count_labels
+from hocal.annotations.tables import is_matrix
 from hocal.calibration.item_posteriors import LabelPosterior, label_posterior
 from hocal.report.item_values import ENOUGH_TO_AGREE
 from hocal.report.label_schema import Verdict
@@ -58,7 +58,7 @@ class LabelStudy:
         columns: dict[str, Any] = {"item": item, "label": label, "annotator": annotator}
         columns |= {"count_columns": count_columns}
         options: dict[str, Any] = {"gold": gold, "ordinal": ordinal, "confidence": confidence}
-        if _is_matrix(table):
+        if is_matrix(table):
             measured = agreement(table, **columns, **options)
             given = _take_counts(table, items, classes)
         else:
@@ -131,8 +131,3 @@ def _count_table(table: Any, columns: dict[str, Any]) -> _Given:
     named = columns | {"item": str(columns["item"])}
     counted = count_labels(table, **named, empty="keep")
     return _Given(counted.items, counted.counts, tuple(map(str, counted.classes)))
-
-
-def _is_matrix(table: Any) -> bool:
-    """Tell counts from tables."""
-    return sparse.issparse(table) or isinstance(table, (np.ndarray, list, tuple))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from hocal._base.errors import InputError, Setting
 from hocal._base.validation import check_choice, check_counts, check_fraction
@@ -26,6 +25,7 @@ from hocal.annotations.independence.votes import (
     read_votes,
     set_repeats_aside,
 )
+from hocal.annotations.tables import is_matrix
 
 __all__ = ["add_annotators", "agreement", "check_order", "with_effects"]
 
@@ -101,7 +101,7 @@ def agreement(
         "gold": gold,
         "classes": classes,
     }
-    if _is_matrix(table):
+    if is_matrix(table):
         if any(column is not None for column in columns.values()):
             raise InputError("item", "must be left out for counts, which have no named columns")
         counts = check_counts(table, "table", minimum_total=0)
@@ -158,11 +158,6 @@ def with_effects(measured: Agreement, votes: Votes, effects: AnnotatorEffects) -
     """Return an agreement with known effects of annotators, and what is left without some."""
     remainder = leave_out(votes, effects.with_finding(DISSENTS), measured.confidence)
     return replace(measured, annotators=effects, without_dissenters=remainder)
-
-
-def _is_matrix(table: Any) -> bool:
-    """Tell counts from tables."""
-    return sparse.issparse(table) or isinstance(table, (np.ndarray, list, tuple))
 
 
 def check_order(classes: tuple[Any, ...], ordinal: bool, *, given: bool) -> None:
