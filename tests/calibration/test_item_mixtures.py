@@ -279,7 +279,7 @@ def test_counts_of_other_items_are_refused(mixtures: ItemMixtures) -> None:
 
 
 def test_weights_of_another_shape_are_refused(mixtures: ItemMixtures) -> None:
-    with pytest.raises(hocal.InputError, match=r"`weights` must have shape \(30, 28\)"):
+    with pytest.raises(hocal.InputError, match=r"`weights` must have shape \(30, 31\)"):
         ItemMixtures(mixtures.prediction, mixtures.split_weights, mixtures.split_weights)
 
 

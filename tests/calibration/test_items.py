@@ -352,3 +352,26 @@ def test_many_items_are_decomposed_some_at_a_time(monkeypatch: pytest.MonkeyPatc
 
     assert calibrator.decompose(p).aleatoric == pytest.approx(parts.aleatoric, abs=1e-5)
     assert calibrator.predict_proba(p) == pytest.approx(means, abs=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [3, 10])
+@pytest.mark.parametrize("slips", [0.0, 0.003, 0.01])
+@pytest.mark.parametrize("own", [False, True])
+def test_doubt_about_items_that_people_agree_on_is_not_called_aleatoric(
+    n_classes: int, slips: float, own: bool
+) -> None:
+    """The model knows next to nothing; people all but agree, so that its doubt is epistemic."""
+    generator = np.random.default_rng(0)
+    predictions = generator.dirichlet(np.ones(n_classes), 2000)
+    certain = np.eye(n_classes)[(predictions.cumsum(axis=1) < generator.random((2000, 1))).sum(1)]
+    truth = (1 - slips) * certain + slips / n_classes
+    entropy = -(truth * np.log(np.maximum(truth, 1e-300))).sum(axis=1).mean()
+    counts = labels(truth, 3, 1)
+    one_cell = hocal.PrecomputedPartition(1)
+    calibrator = hocal.SnapshotCalibrator(one_cell).fit(predictions, counts, cells=np.zeros(2000))
+
+    parts = calibrator.decompose(
+        predictions, counts=counts if own else None, cells=np.zeros(2000, dtype=int)
+    )
+
+    assert parts.aleatoric.mean() == pytest.approx(entropy, abs=0.025)

@@ -22,9 +22,10 @@ PRECISIONS = np.array([0.1, 0.3, 0.8, 2.0, 5.0, 13.0, 35.0, 100.0, 400.0, 3000.0
 """Of Dirichlets around the prediction: from certain labels to the prediction itself."""
 SPLIT_PRECISIONS = np.array([0.1, 0.3, 0.8, 2.0, 5.0, 13.0, 35.0, 200.0])
 """Of Dirichlets around the split beyond the top class, of which labels say less."""
-LAPSES = np.array([0.02, 0.06, 0.15, 0.3])
-"""Shares of lapses of stars. Where two labels agree less often a Dirichlet is the natural reading;
-the labels themselves cannot tell."""
+LAPSES = np.array([0.0006, 0.002, 0.006, 0.02, 0.06, 0.15, 0.3])
+"""Shares of lapses of stars: from next to none, since whoever knows nothing about items that people
+agree on must be able to say so. Where two labels agree less often than with the last a Dirichlet is
+the natural reading; the labels themselves cannot tell."""
 N_NODES = 8192  # of the tables, evenly spaced in the root of x; error below 1e-7 for each class
 TINY = 1e-300  # stands for 0 where a logarithm follows
 TABLE_NUMBERS = 1 << 20  # probabilities that are looked up at once, some 30 MB with their weights
