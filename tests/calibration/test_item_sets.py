@@ -43,6 +43,14 @@ def test_certified_balls_hold_the_true_label_distributions(coverage: float) -> N
     assert sets.radius.mean() < 1  # of 1.41: they say something
 
 
+def test_sets_hold_about_as_many_true_label_distributions_as_they_believe() -> None:
+    """Balls; of atoms, single points that stand for what is between them, none would."""
+    sets = CALIBRATOR.predict_set(NEW_PREDICTIONS, coverage=0.8)
+
+    truth = WORLD.label_distributions[NEW]
+    assert hocal.coverage(sets, label_distributions=truth) == pytest.approx(0.8, abs=0.1)
+
+
 def test_sets_survive_a_file(tmp_path: Path) -> None:
     hocal.save(CALIBRATOR, tmp_path / "model.hocal")
     loaded = hocal.load(tmp_path / "model.hocal")

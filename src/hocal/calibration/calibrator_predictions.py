@@ -172,7 +172,7 @@ class CalibratorPredictions(CalibratorState):
         *,
         coverage: float = 0.9,
         kind: Literal["distributions", "labels"] = "distributions",
-        shape: Any = "atoms",
+        shape: Any = "ball",
         confidence: float = 0.95,
         features: ArrayLike | None = None,
         counts: Any = None,
@@ -191,9 +191,11 @@ class CalibratorPredictions(CalibratorState):
         kind : {"distributions", "labels"}
             What the sets are made of. Sets of labels are as large as the labels of the fit say they
             must be, each judged by parameters of other folds.
-        shape : {"atoms", "ball", "certified"}
-            Of sets of distributions: as in `hocal.predict_set`, which believe the mixtures; or
-            balls that were proved to be large enough, as in `hocal.guarantees.certified_set`.
+        shape : {"ball", "atoms", "certified"}, default="ball"
+            Of sets of distributions: balls around the mean, or the heaviest atoms, as in
+            `hocal.predict_set`, which believe the mixtures; or balls that were proved to be large
+            enough, as in `hocal.guarantees.certified_set`. Atoms are single points, which stand for
+            all that lies between them: expand such sets before asking what they hold.
         confidence : float, default=0.95
             Probability with which certified balls have their coverage.
         features : array of shape (n_items, n_features), optional
