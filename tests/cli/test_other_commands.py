@@ -136,6 +136,10 @@ def test_check_writes_a_row_for_each_annotator_the_worst_first(run: Run, photos:
             "'cat' is probably the class 'Cat'",
         ),
         (["--label", "Ann,Bob"], "must have a column 'Ann'"),
+        (
+            ["--label", "choice", "--alpha", "2"],
+            "`--alpha` must lie strictly between 0 and 1, got 2",
+        ),
     ],
 )
 def test_check_refuses_what_makes_no_sense_in_one_line(

@@ -51,7 +51,10 @@ def check(
 
     Example: hocal check labels.csv --item image --label choice --annotator worker
     """
+    from hocal._base.validation import check_fraction
+
     refuse_idle({"--force": "without --annotators" if annotators is None else None})
+    alpha = check_fraction(alpha, "alpha")
     declared = split_list(classes, "--classes")
     chosen: dict[str, Any] = {"ordinal": ordinal, "missing": missing, "classes": declared}
     tests = {"time": time, "in_order": in_order, "gold": gold, "alpha": alpha}
