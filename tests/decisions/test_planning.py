@@ -400,6 +400,7 @@ def test_frame_has_a_row_for_each_split(plan: BudgetPlan) -> None:
             {"k": (2, 5)},
             "`k` must be an integer from 1 to 4, got .*5.* It may not exceed the budget",
         ),
+        (WORLD, 100, {"k": 2.0}, r"`k` must be an integer from 1 to 100, got [^ ]*2\.0[^ ]*$"),
         (WORLD, 100, {"k": ()}, "`k` must hold at least one number of labels per item, got none"),
         (
             WORLD,

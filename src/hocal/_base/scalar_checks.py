@@ -51,7 +51,8 @@ def check_integer(
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < minimum or (maximum is not None and value > maximum):
         bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise InputError(name, f"must be an integer {bounds}", value=_named(value), remedy=why)
+        remedy = why if whole else ""  # nor would another range take what is no integer
+        raise InputError(name, f"must be an integer {bounds}", value=_named(value), remedy=remedy)
     if value >= COUNT_LIMIT:
         raise InputError(name, "must be below 2**62", value=_named(value), remedy=why)
     return int(value)
