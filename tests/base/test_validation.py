@@ -467,6 +467,15 @@ def test_too_few_labels_carry_their_number_and_row() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "options", [{"minimum_total": 1}, {"minimum_total": 2}, {"minimum_total": 4, "asked": False}]
+)
+def test_nobody_is_told_to_ask_for_fewer_labels_where_that_cannot_be_done(
+    options: dict[str, int],
+) -> None:
+    assert fields(check_counts, [[2, 2], [0, 0]], **options)["remedy"] == "Drop such items."
+
+
 def test_a_missing_feature_carries_row_and_column() -> None:
     found = fields(check_finite_matrix, [[1.0, np.inf]], "x")
 

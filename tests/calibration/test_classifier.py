@@ -667,6 +667,11 @@ def test_a_single_class_is_refused() -> None:
         classifier().fit(X, np.zeros(len(X), dtype=int))
 
 
+def test_one_item_is_too_few_to_hold_any_out() -> None:
+    with pytest.raises(hocal.InputError, match="`X` must have at least two items, got 1"):
+        classifier(cv=2).fit(X[:1], [[1, 1]])
+
+
 def test_more_folds_than_items_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"`cv` must be an integer from 2 to 4, got 5\. Each fold needs an item"

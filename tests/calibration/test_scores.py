@@ -87,7 +87,9 @@ def test_parts_of_another_entropy_are_refused() -> None:
 
 
 def test_three_labels_are_too_few() -> None:
-    with pytest.raises(hocal.InputError, match="at least 4 labels in each row, got 3 in row 1"):
+    with pytest.raises(
+        hocal.InputError, match=r"4 labels in each row, got 3 in row 1. Drop such items.$"
+    ):
         hocal.resolution([0.5, 0.5], [[2, 2], [3, 0]])
 
 

@@ -363,7 +363,7 @@ def test_a_corrupt_model_is_refused(
     )
 
     assert_one_line(outcome.code, outcome.err)
-    assert "must name a complete file written by hocal.save" in outcome.err
+    assert "hocal: MODEL must name a complete file written by hocal.save" in outcome.err
 
 
 def test_a_missing_model_is_named(run: Run, study: Study, tmp_path: Path) -> None:
@@ -393,6 +393,64 @@ def test_an_output_that_cannot_be_written_is_named(
 
     assert_one_line(outcome.code, outcome.err)
     assert path in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("predict m.hocal p.csv", "--output"),
+        ("fit l.csv p.csv --item item --label label", "--output"),
+        ("labels l.csv --json", "--items"),
+        ("check l.csv", "--annotators"),
+        ("demo", "--output"),
+    ],
+)
+def test_a_folder_that_is_not_there_is_said_with_the_option(
+    run: Run, tmp_path: Path, command: str, option: str
+) -> None:
+    path = tmp_path / "no folder" / ("page.html" if command == "demo" else "file.csv")
+    outcome = run(*command.split(), option, str(path))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert outcome.err == (
+        f"hocal: `{option}` must be in a folder that is there, got {path}. "
+        "Make the folder first, or choose another.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("fit", "Missing argument 'LABELS'. See `hocal fit --help`."),
+        ("predict m.hocal p.csv", "Missing option '--output' / '-o'. See `hocal predict --help`."),
+        ("plan --nonsense", "No such option: --nonsense"),
+        ("plan --budget many", "Invalid value for '--budget': "),
+        ("nonsense", "No such command 'nonsense'. See `hocal --help`."),
+    ],
+)
+def test_what_typer_refuses_is_said_in_one_line(run: Run, command: str, message: str) -> None:
+    outcome = run(*command.split())
+
+    assert_one_line(outcome.code, outcome.err)
+    assert message in outcome.err
+
+
+def test_nothing_typed_shows_help_and_no_error(run: Run) -> None:
+    outcome = run()
+
+    assert (outcome.code, outcome.err) == (2, "")
+    assert "Usage: hocal" in outcome.out
+
+
+def test_a_line_of_a_file_with_windows_line_ends_is_shown(run: Run, tmp_path: Path) -> None:
+    predictions = PREDICTIONS.replace("1,0,0", "1,x,0").replace("\n", "\r\n")
+    (tmp_path / "predictions.csv").write_bytes(predictions.encode())
+    (tmp_path / "labels.csv").write_text(LABELS, "utf-8")
+    files = [str(tmp_path / "labels.csv"), str(tmp_path / "predictions.csv")]
+    outcome = run("fit", *files, *LONG, "-o", str(tmp_path / "m.hocal"))
+
+    assert_one_line(outcome.code, outcome.err)
+    assert outcome.err.endswith("The line is: 2,1,x,0\n")
 
 
 def test_an_output_of_another_kind_is_refused(run: Run, study: Study, tmp_path: Path) -> None:

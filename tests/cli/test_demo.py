@@ -79,7 +79,7 @@ def test_demo_does_not_replace_a_page_unasked(run: Run, tmp_path: Path) -> None:
     ("output", "message"),
     [
         ("page.pdf", "must end with .html, .md or .json"),
-        ("absent/page.html", "No such file or directory: "),
+        ("absent/page.html", "must be in a folder that is there"),
     ],
     ids=["ending", "folder"],
 )

@@ -92,7 +92,7 @@ def test_markdown_of_an_export_is_printed(run: Run, tmp_path: Path) -> None:
     [
         ([], "`--output` must be given, or one of --json and --markdown to print"),
         (["--json", "--items", "items.pdf"], "items.pdf"),
-        (["-o", "report.pdf"], "`path` must end with .html, .md or .json"),
+        (["-o", "report.pdf"], "`--output` must end with .html, .md or .json"),
         (["--json", "--ordinal"], "`--classes` must be given in their order"),
         (["--json", "--gold", "truth"], "truth"),
     ],

@@ -113,7 +113,17 @@ def test_a_state_that_is_none_is_refused_and_kept(run: Run, watched: Study, tmp_
     outcome = run(*arguments(watched, "calm", "--state", str(state)))
 
     assert outcome.code == 2
+    assert outcome.err.startswith("hocal: `--state` must name a whole file")
     assert state.read_text("utf-8") == "mine"
+
+
+def test_a_folder_of_a_state_that_is_not_there_is_said_before_the_work(
+    run: Run, tmp_path: Path
+) -> None:
+    outcome = run("monitor", "m.hocal", "l.csv", "p.csv", "--state", str(tmp_path / "no" / "s"))
+
+    assert outcome.code == 2
+    assert "`--state` must be in a folder that is there" in outcome.err
 
 
 def test_a_model_without_items_cannot_be_watched(run: Run, watched: Study, tmp_path: Path) -> None:

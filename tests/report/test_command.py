@@ -150,7 +150,7 @@ def test_a_check_is_read_from_its_file(run: Run, tmp_path: Path, check: dict[str
             ["--json", "--label", "choice"],
             "`--label` must be left out without --labels",
         ),
-        (["-o", "report.pdf"], "`path` must end with .html, .md or .json, got 'report.pdf'"),
+        (["-o", "report.pdf"], "`--output` must end with .html, .md or .json, got 'report.pdf'"),
         (
             ["--json", "--images", "pixels"],
             "`--images` must name a column of PROBABILITIES, got 'pixels'. It has item, ",

@@ -76,6 +76,8 @@ SUM_TOLERANCE = 1e-5
 MAX_CELL_NUMBER = 10_000_000  # cells that are counted: 80 MB for a number each
 CACHE_BYTES = 1 << 19  # of a block of work: they stay in the cache of one core
 # rules that a program may want to tell apart, to give advice of its own
+PAIR = 2  # labels of an item: with fewer nothing tells disagreement from ignorance
+
 NON_NEGATIVE = "must be non-negative numbers"
 SUM_TO_ONE = "must sum to 1 over the classes"
 # kinds of numpy dtypes that are numbers here: booleans, unsigned and signed integers, floats
@@ -180,9 +182,17 @@ def check_mass(weights: ArrayLike, name: str, n_weights: int) -> Array:
 
 
 def check_counts(
-    counts: Any, name: str = "counts", *, n_classes: int | None = None, minimum_total: int = 1
+    counts: Any,
+    name: str = "counts",
+    *,
+    n_classes: int | None = None,
+    minimum_total: int = 1,
+    asked: bool = True,
 ) -> Counts:
-    """Return label counts as int64, dense or CSR as given, after checking every rule for them."""
+    """Return label counts as int64, dense or CSR as given, after checking every rule for them.
+
+    `asked` tells whether fewer labels can be asked for than the minimum where it is above a pair.
+    """
     if sparse.issparse(counts):
         matrix = _canonical(counts)
         _check_count_shape(matrix.shape, name, n_classes)
@@ -194,7 +204,7 @@ def check_counts(
         array = _as_numbers(counts, name)
         _check_count_shape(array.shape, name, n_classes)
         checked = check_whole(array, name)
-    _check_totals(label_totals(checked), name, minimum_total)
+    _check_totals(label_totals(checked), name, minimum_total, asked and minimum_total > PAIR)
     return checked
 
 
@@ -314,7 +324,7 @@ def _as_numbers(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _check_totals(totals: IntArray, name: str, minimum: int) -> None:
+def _check_totals(totals: IntArray, name: str, minimum: int, fewer_will_do: bool) -> None:
     """Refuse items with too few labels."""
     if totals.min() < minimum:
         row = int(np.argmax(totals < minimum))
@@ -323,7 +333,7 @@ def _check_totals(totals: IntArray, name: str, minimum: int) -> None:
             f"must have at least {minimum} label{'s' * (minimum > 1)} in each row",
             value=int(totals[row]),
             row=row,
-            remedy="Drop such items, or ask for fewer labels.",
+            remedy=f"Drop such items{', or ask for fewer labels' * fewer_will_do}.",
         )
 
 

@@ -351,6 +351,10 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
     def _splits(self, X: Any, labels: Labels, options: dict[str, Any]) -> list[Fold]:
         """Return training and held-out items of each fold."""
         items = np.arange(labels.counts.shape[0])
+        if len(items) == 1:
+            rule = "must have at least two items"
+            remedy = "What is said about an item comes from models that did not see it."
+            raise InputError("X", rule, value=1, remedy=remedy)
         most = majority(labels.counts)
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, str):

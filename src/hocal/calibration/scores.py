@@ -94,7 +94,7 @@ def resolution(
 def resolution_columns(parts: Decomposition | ArrayLike, counts: Any) -> Array:
     """Return all that `resolution` needs of each item, (n_items, 3)."""
     predicted = _brier_uncertainty(parts)
-    checked = check_counts(counts, minimum_total=FEWEST_LABELS)
+    checked = check_counts(counts, minimum_total=FEWEST_LABELS, asked=False)
     check_same_length(predicted, checked, ("parts", "counts"))
     observed, squared = _unbiased_squares(checked)
     errors = squared - 2 * predicted * observed + predicted**2

@@ -20,7 +20,7 @@ from hocal.cli.demo import demo
 from hocal.cli.evaluate import evaluate
 from hocal.cli.fit import fit
 from hocal.cli.labels import labels
-from hocal.cli.messages import interrupted, is_bad_input, one_line
+from hocal.cli.messages import interrupted, is_bad_input, is_help, one_line
 from hocal.cli.monitor import monitor
 from hocal.cli.next import next_labels
 from hocal.cli.plan import plan
@@ -111,10 +111,13 @@ def run(arguments: Sequence[str] | None) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _leave)
     try:
-        app(arguments, prog_name="hocal")
+        # typer would say what is wrong with options in a box of five lines
+        sys.exit(app(arguments, prog_name="hocal", standalone_mode=False) or 0)
     except Exception as error:
         if interrupted(error):
             sys.exit(130)
+        if is_help(error):
+            sys.exit(2)
         if os.environ.get("HOCAL_TRACEBACK") or not is_bad_input(error):
             raise
         print(f"hocal: {one_line(error)}", file=sys.stderr)

@@ -60,7 +60,7 @@ def check(
     tests = {"time": time, "in_order": in_order, "gold": gold, "alpha": alpha}
     tests |= {"n_resamples": n_resamples, "random_state": random_state}
     with (
-        table_file(annotators, force=force) as write_annotators,
+        table_file(annotators, "--annotators", force=force) as write_annotators,
         open_engine("duckdb", memory_limit=memory_limit) as read,
         working("Checking"),
     ):

@@ -91,8 +91,8 @@ def labels(
     settings |= {"classes": split_list(classes, "--classes")}
     with (
         report_file(output, force=force) as write,
-        table_file(items, force=force) as write_items,
-        table_file(annotators, force=force) as write_annotators,
+        table_file(items, "--items", force=force) as write_items,
+        table_file(annotators, "--annotators", force=force) as write_annotators,
         open_engine("duckdb", memory_limit=memory_limit) as read,
     ):
         if items is not None:

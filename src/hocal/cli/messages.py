@@ -10,13 +10,17 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any, Self
 
+import typer
+
 from hocal._base.errors import InputError, Setting
 
 __all__ = [
     "FileError",
     "ProgressBar",
+    "called",
     "interrupted",
     "is_bad_input",
+    "is_help",
     "note",
     "one_line",
     "working",
@@ -26,6 +30,8 @@ DELAY = 1.0  # seconds before a progress bar or a spinner appears
 
 # packages whose errors are about tables, memory or queries
 _ENGINES = ("_duckdb", "duckdb", "py4j", "pyspark")
+# of options and arguments as they were typed; typer has no public name for all of them
+_UsageError: Any = typer.BadParameter.__mro__[1]
 # what the command line calls the tables of the Python interface
 _TABLES = {
     "probabilities": "PROBABILITIES",
@@ -36,6 +42,7 @@ _TABLES = {
     "counts": "LABELS",
     "labels": "LABELS",
     "table": "LABELS",
+    "MODEL": "MODEL",
 }
 # the options that the command line has for arguments of the Python interface
 _OPTIONS = {
@@ -107,7 +114,24 @@ def is_bad_input(error: BaseException) -> bool:
     An ImportError of the import system names a module; one that says what to install does not.
     """
     missing_extra = isinstance(error, ImportError) and error.name is None
-    return missing_extra or isinstance(error, (ValueError, OSError)) or _package(error) in _ENGINES
+    ours = isinstance(error, (ValueError, OSError, _UsageError))
+    return missing_extra or ours or _package(error) in _ENGINES
+
+
+def is_help(error: BaseException) -> bool:
+    """Tell whether help was printed because nothing was typed, which typer says with an error."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+@contextmanager
+def called(name: str) -> Iterator[None]:
+    """Call a file what the command line calls it, in errors of the library about its `path`."""
+    try:
+        yield
+    except InputError as error:
+        if error.argument != "path":
+            raise
+        raise error.replace(argument=name) from error
 
 
 def one_line(error: BaseException) -> str:
@@ -115,6 +139,8 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, InputError):
         text = error.render(argument=_subject(error), write=_as_option)
+    elif isinstance(error, _UsageError):
+        text = f"{error.format_message().rstrip('.')}. See `{error.ctx.command_path} --help`."
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.strerror}: {error.filename}"
     elif _package(error) in _ENGINES:
@@ -157,7 +183,8 @@ def _engine_message(error: BaseException) -> str:
     text = str(error)
     if "duckdb" not in _package(error):
         return text.split("JVM stacktrace")[0].split("\n\tat ")[0]
-    line = re.search(r"CSV Error on Line: (\d+)\s*\nOriginal Line: (.*)", text)
+    # DuckDB begins a line with the end of the one before where lines end with \r\n
+    line = re.search(r"CSV Error on Line: (\d+)\s*\nOriginal Line: \n?(.*)", text)
     file = re.search(r"^\s*file = (.*)$", text, re.MULTILINE)
     reasons = r"^(?:Expected Number|Error when|Value with|Invalid unicode|Maximum line).*$"
     reason = re.search(reasons, text, re.MULTILINE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hocal._base.errors import InputError
 from hocal.cli.engines import ReadTable
 from hocal.cli.items import LabelOptions, MatchedItems, read_items
-from hocal.cli.messages import FileError
+from hocal.cli.messages import FileError, called
 from hocal.cli.option_groups import PredictionColumns
 from hocal.cli.options import split_list
 from hocal.cli.predictions import Probabilities, Wanted, open_probabilities
@@ -157,7 +157,8 @@ def load_calibrator(path: Path) -> SnapshotCalibrator:
     import hocal
 
     try:
-        return hocal.load(path)
+        with called("MODEL"):
+            return hocal.load(path)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error} Make one with `hocal fit`.") from error
 

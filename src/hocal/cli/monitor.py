@@ -11,10 +11,10 @@ from hocal._base.errors import InputError
 from hocal.cli import options
 from hocal.cli.engines import open_engine
 from hocal.cli.items import MatchedItems, find_rows, label_options
-from hocal.cli.messages import FileError, working
+from hocal.cli.messages import FileError, called, working
 from hocal.cli.models import Model, load_model
 from hocal.cli.option_groups import LabelColumns, PredictionColumns, Rules, grouped, refuse_idle
-from hocal.cli.outputs import output_file, print_json, print_rows, print_table
+from hocal.cli.outputs import check_folder, output_file, print_json, print_rows, print_table
 from hocal.cli.predictions import Probabilities
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def monitor(
     refuse_idle({"--force": "without --output" if output is None else None})
     choices = label_options(labels, columns, rules._asdict() | {"unlabelled": unlabelled})
     _check_picture(output)
+    if state is not None:
+        check_folder(state, "--state")
     loaded = load_model(model, predicted)
     watch = _start(loaded, state, confidence)
     with open_engine("duckdb", memory_limit=memory_limit) as read, working("Reading"):
@@ -92,7 +94,8 @@ def _start(model: Model, state: Path | None, confidence: float | None) -> Monito
 
     if state is None or not state.exists():
         return hocal.Monitor(model.calibrator, CONFIDENCE if confidence is None else confidence)
-    watch = hocal.Monitor.load(state, model.calibrator)
+    with called("--state"):
+        watch = hocal.Monitor.load(state, model.calibrator)
     if confidence is not None and confidence != watch.confidence:
         rule = f"must be that of the state, {watch.confidence:g}, or left out"
         raise InputError("confidence", rule, value=confidence)

@@ -14,12 +14,13 @@ import typer
 from hocal._base.errors import InputError
 from hocal._base.files import whole_file
 from hocal.cli.files import SEPARATORS, table_kind
-from hocal.cli.messages import FileError
+from hocal.cli.messages import FileError, called
 
 if TYPE_CHECKING:
     from hocal.report import Report
 
 __all__ = [
+    "check_folder",
     "check_report_output",
     "open_writer",
     "output_file",
@@ -34,8 +35,9 @@ __all__ = [
 
 
 @contextmanager
-def output_file(path: Path, *, force: bool) -> Iterator[Path]:
+def output_file(path: Path, *, force: bool, option: str = "--output") -> Iterator[Path]:
     """Give a temporary file that becomes the output when all went well; an existing one is kept."""
+    check_folder(path, option)
     _refuse_existing(path, force)
     with whole_file(path) as temporary:
         yield temporary
@@ -50,20 +52,21 @@ def report_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Report]
     if path is None:
         yield lambda _: None
         return
-    form = format_of(path)
+    with called("--output"):
+        form = format_of(path)
     with output_file(path, force=force) as temporary:
         yield lambda report: temporary.write_text(getattr(report, form)(), encoding="utf-8")
 
 
 @contextmanager
-def table_file(path: Path | None, *, force: bool) -> Iterator[Callable[[Any], None]]:
+def table_file(path: Path | None, option: str, *, force: bool) -> Iterator[Callable[[Any], None]]:
     """Give a function that writes an Arrow table, if any; other endings are refused at once."""
     if path is None:
         yield lambda _: None
         return
     name = path.name
     table_kind(name)
-    with output_file(path, force=force) as temporary:
+    with output_file(path, force=force, option=option) as temporary:
         yield lambda table: _write_table(table, temporary, name)
 
 
@@ -147,6 +150,14 @@ def print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
     for row in rows:
         table.add_row(*map(Text, row))
     Console().print(table)
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Refuse a file to write in a folder that is not there."""
+    if not path.parent.is_dir():
+        rule = "must be in a folder that is there"
+        remedy = "Make the folder first, or choose another."
+        raise InputError(option, rule, value=str(path), remedy=remedy)
 
 
 def _refuse_existing(path: Path, force: bool) -> None:
