@@ -491,7 +491,15 @@ def test_a_bad_integer_is_carried_as_it_was_given(value: Any, shown: Any) -> Non
 
     assert found["argument"] == "k"
     assert found["value"] == shown
-    assert found["remedy"] == "Because."
+
+
+@pytest.mark.parametrize(("value", "remedy"), [(0, "Because."), (2.5, None), ("2", None)])
+def test_the_reason_for_a_range_is_given_for_integers_outside_it(
+    value: Any, remedy: str | None
+) -> None:
+    found = fields(check_integer, value, "k", minimum=1, why="Because.")
+
+    assert found.get("remedy") == remedy
 
 
 def test_arguments_about_different_items_are_both_named() -> None:
