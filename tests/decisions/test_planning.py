@@ -54,6 +54,11 @@ def test_binary_epsilon_of_a_tenth_needs_738_items() -> None:
     assert items_needed(k=10, epsilon=0.1, n_classes=2) == 738
 
 
+def test_no_items_are_planned_for_an_epsilon_that_no_distance_exceeds() -> None:
+    with pytest.raises(hocal.InputError, match=r"`epsilon` must be below 2, .* got 3"):
+        items_needed(k=2, epsilon=3, n_classes=2)
+
+
 def test_items_for_epsilon_are_the_inverse_of_the_bound() -> None:
     n_items = items_needed(k=3, epsilon=0.2, n_classes=4, confidence=0.9)
 

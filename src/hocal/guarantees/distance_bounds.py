@@ -284,7 +284,7 @@ def sample_size(
     Parameters
     ----------
     epsilon : float
-        Wanted kth-order calibration error.
+        Wanted kth-order calibration error, below 2, which it never exceeds.
     delta : float
         Allowed chance of failure.
     k : int
@@ -306,6 +306,9 @@ def sample_size(
     (738, 2125)
     """
     epsilon = check_goal(epsilon)
+    if epsilon >= LARGEST_DISTANCE:
+        rule = f"must be below {LARGEST_DISTANCE:g}, the largest distance there is"
+        raise InputError("epsilon", rule, value=epsilon, remedy="It holds without any label.")
     _, scale = _deviation_scale(delta, k, n_classes, method)
     enough = math.ceil((scale / epsilon) ** 2)
     if method == "paper" or n_classes == 2:
