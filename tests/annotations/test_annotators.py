@@ -331,3 +331,12 @@ def test_a_check_takes_a_column_for_each_annotator() -> None:
     expected = hocal.check_annotations(long, label="label", annotator="annotator", **options)
 
     assert check.as_dict() == expected.as_dict()
+
+
+def test_effects_of_annotators_are_shown_in_one_line() -> None:
+    labels = matrix(["aaaa", "bbbb", "aaab", "bbba"])
+    check = hocal.check_annotations(
+        labels, item="item", label="label", annotator="annotator", n_resamples=9, random_state=0
+    )
+
+    assert repr(check.annotators) == "AnnotatorEffects(4 annotators, 0 findings)"

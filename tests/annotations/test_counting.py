@@ -209,6 +209,13 @@ def test_a_long_table_is_counted(convert: Any) -> None:
     assert labels.counts.tolist() == [[1, 0], [1, 2]]
 
 
+def test_counts_are_shown_in_one_line() -> None:
+    table = {"item": np.arange(2000), "label": ["cat", "dog"] * 1000}
+    labels = count_labels(table, item="item", label="label")
+
+    assert repr(labels) == "LabelCounts(2,000 items, 2 classes, 2,000 labels)"
+
+
 def test_columns_of_annotators_are_counted(convert: Any) -> None:
     labels = count_labels(convert(WIDE), item="image", label=["ann", "bob"])
 

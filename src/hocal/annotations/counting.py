@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
 from hocal._base.errors import InputError, Setting
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, Counts, Index, IntArray
 from hocal._base.validation import check_choice
 from hocal.annotations.judgements import (
@@ -41,6 +42,12 @@ class LabelCounts(NamedTuple):
     items: NDArray[Any]  #: (n_items,) sorted; int64, float64, bool, or objects such as str
     classes: tuple[Any, ...]  #: the label that each column of `counts` counts
     counts: Counts  #: (n_items, n_classes) int64, dense or CSR
+
+    def __repr__(self) -> str:
+        items = counted(len(self.items), "item")
+        classes = counted(len(self.classes), "class", "classes")
+        labels = counted(self.counts.sum(), "label")
+        return f"LabelCounts({items}, {classes}, {labels})"
 
 
 class _Entries(NamedTuple):

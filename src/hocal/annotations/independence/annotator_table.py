@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
+from hocal._base.plurals import counted
 from hocal._base.typing import Array, IntArray
 from hocal.annotations.independence.annotator_effects import (
     AnnotatorTests,
@@ -125,6 +126,11 @@ class AnnotatorEffects(NamedTuple):
     gold: Array
     gold_lower: Array
     gold_upper: Array
+
+    def __repr__(self) -> str:
+        people = counted(len(self.annotator), "annotator")
+        n_found = sum(map(bool, self.finding))
+        return f"AnnotatorEffects({people}, {counted(n_found, 'finding')})"
 
     def with_finding(self, finding: str) -> tuple[Any, ...]:
         """Return the annotators of whom something was found, such as "dissents"."""
