@@ -1,5 +1,6 @@
 """The calibrator by items: mean, parts, own labels, level sets, and what it refuses."""
 
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +243,13 @@ def test_new_items_find_their_level(fitted: hocal.SnapshotCalibrator) -> None:
 
     assert (lower < means).all()
     assert (means < upper).all()
+
+
+def test_a_panel_does_not_move_items_to_another_level(fitted: hocal.SnapshotCalibrator) -> None:
+    _, predictions = confused_world(500, 41)
+    panel = copy(fitted).set_params(panel_size=3)
+
+    assert np.array_equal(panel.level(predictions), fitted.level(predictions))
 
 
 def test_other_methods_have_no_level_sets() -> None:

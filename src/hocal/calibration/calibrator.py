@@ -26,6 +26,7 @@ from hocal.calibration.inputs import check_labels
 from hocal.calibration.levels import QUANTITIES, LevelSets
 from hocal.guarantees import certificates
 from hocal.guarantees.certificates import Certificate
+from hocal.uncertainty.entropy import get_entropy
 
 __all__ = ["METHODS", "THINNINGS", "Located", "SnapshotCalibrator", "fitted_html"]
 
@@ -227,10 +228,14 @@ class SnapshotCalibrator(CalibratorFitting, CalibratorPredictions):
         """Return the level set of each item, the cell number in ``certify(by=...)``.
 
         What comes with the data is in `cells`: cell numbers, or groups where the fit had some.
+        `panel_size` has no part in it.
         """
         levels = self._level_sets(by)
-        parts = self.decompose(probabilities, features=features, cells=cells).as_dict()
-        return levels.assign(parts[by])
+        given, where, _ = check_new_items(self, probabilities, features, None, cells, None)
+        parts = predictor_of(self).decompose(
+            given, where, None, get_entropy("shannon"), kind="mutual-information", panel_size=None
+        )
+        return levels.assign(parts.as_dict()[by])
 
     def _level_sets(self, by: str) -> LevelSets:
         check_fitted(self)
