@@ -405,6 +405,14 @@ def test_there_is_a_prediction_set_for_each_item() -> None:
     assert len(classifier().fit(X, COUNTS).predict_set(X, coverage=0.8)) == len(X)
 
 
+def test_sets_have_the_shape_that_the_calibrator_gives_unless_asked() -> None:
+    fitted = classifier().fit(X, COUNTS)
+
+    own = fitted.calibrator_.predict_set(fitted.base_proba(X))
+
+    assert np.array_equal(fitted.predict_set(X).radius, own.radius)
+
+
 def test_certify_forwards_to_the_calibrator() -> None:
     certificate = classifier(frozen()).fit(X, COUNTS).certify(0.9, simultaneous=True)
 

@@ -242,7 +242,7 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         *,
         coverage: float = 0.9,
         kind: Any = "distributions",
-        shape: Any = "atoms",
+        shape: Any = "ball",
         confidence: float = 0.95,
         counts: Any = None,
     ) -> PredictionSets | LabelSets:
