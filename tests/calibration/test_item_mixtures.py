@@ -359,3 +359,21 @@ def test_atoms_beyond_memory_are_refused_with_a_number_of_items_that_fits() -> N
 
     with pytest.raises(hocal.InputError, match=r"List at most 83,333 items at a time"):
         many.to_mixtures()
+
+
+@pytest.mark.parametrize(("n_classes", "near"), [(50, 0.01), (100, 0.02), (300, 0.1)])
+def test_atoms_have_the_mean_of_the_closed_form_where_many_classes_are_as_likely(
+    n_classes: int, near: float
+) -> None:
+    """A model that knows nothing: few atoms stand for hundreds of classes."""
+    prediction = np.full((3, n_classes), 1 / n_classes)
+    weights = np.zeros((3, N_COMPONENTS))
+    weights[:, 3:6] = 1 / 3  # Dirichlets of precisions 2, 5 and 13
+    n_split = len(BEYOND_TOP)
+    split = np.full((3, n_split), 1 / n_split)
+    closed = ItemMixtures(prediction, split, weights)
+
+    listed = closed.to_mixtures()
+
+    assert np.abs(listed.mean() - prediction).sum(axis=1).max() < near
+    assert hocal.decompose(listed).aleatoric == pytest.approx(closed.aleatoric(), abs=1e-4)

@@ -17,7 +17,10 @@ MAX_STEPS = 60  # of Newton's method; five to ten suffice for most items
 STEP_PARTS = (1.0, 0.4, 0.1, 0.02)  # of a step: far away the curvature misleads
 ENOUGH = 1e-9  # gap of an expectation
 RIDGE = 1e-10  # of the curvature of standardised functions, some of which nearly coincide
-ROUNDS = 3  # of scaling the classes beyond the first, and tilting
+MOVED = 8  # probabilities of an atom that may go to other classes: they are nearly all of its mass
+# Of scaling the classes beyond the first, and tilting. Where atoms are too few for the classes,
+# they lead astray in the end: what came nearest is kept.
+ROUNDS = 4
 
 
 def tilt_to_targets(
@@ -52,10 +55,42 @@ def tilt_to_targets(
     """
     if mean.shape[1] <= n_means:
         return points, _tilt(points, weights, mean[:, :-1], square, entropy)
+    points = _even_out_rest(points, weights, mean, n_means)
+    found, least = (points, weights), np.full(len(points), np.inf)
     for _ in range(ROUNDS):
         points = _scale_rest(points, weights, mean, n_means)
         weights = _tilt(points, weights, mean[:, : n_means - 1], square, entropy)
-    return points, weights
+        gap = np.abs(np.einsum("ia,iaj->ij", weights, points) - mean).sum(axis=1)
+        nearer = gap < least
+        for kept, now in zip(found, (points, weights), strict=True):
+            kept[nearer] = now[nearer]
+        least = np.minimum(least, gap)
+    return found
+
+
+def _even_out_rest(points: Array, weights: Array, mean: Array, n_means: int) -> Array:
+    """Exchange the likely ones of the last classes in each atom for those that others lack.
+
+    Where a prediction is flat, many classes share few atoms, and chance gives some of them several
+    times their mean and others nothing. Atom by atom, heaviest first, the largest probabilities go
+    to the classes that lack most; they stay what they are, and with them the atom's uncertainty.
+    """
+    points = points.copy()
+    rest = points[..., n_means - 1 :]
+    lacking = mean[:, n_means - 1 :].copy()
+    items = np.arange(len(points))
+    n_moved = min(MOVED, lacking.shape[1])
+    for atom in np.argsort(-weights * rest.sum(axis=2), axis=1).T:
+        own = rest[items, atom]
+        places = np.argsort(-own, axis=1)[:, :n_moved]
+        wanted = np.argsort(-lacking, axis=1)[:, :n_moved]
+        for number in range(n_moved):
+            here, there = places[:, number], wanted[:, number]
+            own[items, here], own[items, there] = own[items, there], own[items, here]
+            places = np.where(places == there[:, None], here[:, None], places)
+        rest[items, atom] = own
+        lacking -= weights[items, atom][:, None] * own
+    return points
 
 
 def _scale_rest(points: Array, weights: Array, mean: Array, n_means: int) -> Array:

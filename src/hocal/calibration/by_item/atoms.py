@@ -30,12 +30,16 @@ from hocal.calibration.by_item.components import AROUND_PREDICTION, BEYOND_TOP, 
 from hocal.calibration.by_item.likeness import Alike
 from hocal.calibration.by_item.top_shares import N_COMPONENTS, N_WHOLE, ItemBlock
 
-__all__ = ["MAX_STRATA", "Plan", "least_atoms", "list_atoms", "make_plan"]
+__all__ = ["MAX_STRATA", "Plan", "are_flat", "least_atoms", "list_atoms", "make_plan"]
 
 MAX_STRATA = 20  # classes with atoms of their own; beyond, one stratum for all other classes
 TWICE, WITH_LEADER, WITH_OTHER = 0, 1, 2  # the second label, given the first
 SHARES = {TWICE: 1.5, WITH_LEADER: 1.5, WITH_OTHER: 0.7}  # of atoms, by second label
 LEADER_SHARE = 6.0  # of atoms given twice the leading class, on the same scale
+# Share of atoms, on the same scale, whose first label is of a class beyond the strata; and where
+# more than half of the labels are, so that few atoms would have to stand for most of the mixture.
+REST_SHARE, FLAT_REST_SHARE = 1.0, 30.0
+FLAT = 0.5
 FLOOR = 1e-6  # share of the mean in each atom: no label is ever impossible
 GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples are spread evenly, however many are taken
 
@@ -122,7 +126,16 @@ def _rank(block: ItemBlock, mean: Array, order: Index) -> _Ranked:
     return _Ranked(means, prediction, split, seen, outside, top, alike, certain)
 
 
-def make_plan(n_atoms: int, n_classes: int) -> Plan:
+def are_flat(mean: Array) -> Mask:
+    """Say which items have more than half of their labels beyond the classes with strata."""
+    n_classes = mean.shape[1]
+    if n_classes <= MAX_STRATA:
+        return np.zeros(len(mean), dtype=bool)
+    beyond = np.partition(mean, n_classes - MAX_STRATA, axis=1)[:, : n_classes - MAX_STRATA + 1]
+    return np.asarray(beyond.sum(axis=1) > FLAT)
+
+
+def make_plan(n_atoms: int, n_classes: int, *, flat: bool = False) -> Plan:
     """Give each stratum an atom, and divide the others with more for the likely labels.
 
     Parameters
@@ -131,8 +144,10 @@ def make_plan(n_atoms: int, n_classes: int) -> Plan:
         Atoms of each item, at least `least_atoms`.
     n_classes : int
         Number of label classes.
+    flat : bool, default=False
+        Whether most labels are of classes beyond those with strata of their own.
     """
-    first, second, shares = _strata(n_classes)
+    first, second, shares = _strata(n_classes, FLAT_REST_SHARE if flat else REST_SHARE)
     spare = np.cumsum(shares) / shares.sum() * (n_atoms - len(first))
     sizes = 1 + np.diff(np.rint(spare), prepend=0).astype(np.intp)
     stratum = np.repeat(np.arange(len(sizes)), sizes)
@@ -145,13 +160,13 @@ def make_plan(n_atoms: int, n_classes: int) -> Plan:
     return Plan(first[stratum], second[stratum], *numbers)
 
 
-def _strata(n_classes: int) -> tuple[Index, Index, Array]:
+def _strata(n_classes: int, rest_share: float) -> tuple[Index, Index, Array]:
     """Return first and second labels of the strata, and their shares of the atoms."""
     strata = [(0, TWICE, LEADER_SHARE)]
     n_first = min(n_classes, MAX_STRATA)
     for rank in range(1, n_first):
         together = n_classes > n_first and rank == n_first - 1  # stands for many classes
-        weight = 1.0 if together else 1 / rank
+        weight = rest_share if together else 1 / rank
         kinds = [kind for kind in SHARES if n_classes > 2 or kind != WITH_OTHER]
         strata += [(rank, kind, SHARES[kind] * weight) for kind in kinds]
     first, second, shares = zip(*strata, strict=True)
