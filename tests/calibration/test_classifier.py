@@ -15,17 +15,18 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.model_selection import GridSearchCV, GroupKFold, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RepeatedKFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hocal
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
-from hocal.calibration.training_items import TrainingItems
+from hocal.calibration.training_items import TrainingItems, deal_rows
 
 # Many a test, and scikit-learn's own, gives one label an item, of which the calibrator warns.
 pytestmark = pytest.mark.filterwarnings("ignore:No item has two labels")
@@ -159,6 +160,44 @@ def test_groups_keep_copies_of_an_item_together() -> None:
     fitted = classifier(memoriser(), cv=GroupKFold(5)).fit(twice, labels, groups=groups)
 
     assert np.abs(fitted.predict_proba(twice) - 0.5).max() < 0.15
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_copies_of_an_item_are_answered_by_models_that_have_seen_none(as_given: Any) -> None:
+    """One row per judgement: a model that saw another judgement of the item knows its label."""
+    twice, labels = np.repeat(X, 2, axis=0), np.repeat(NOISE, 2)
+    fitted = classifier(memoriser()).fit(as_given(twice), labels)
+
+    own = fitted.base_proba(as_given(twice))[np.arange(len(labels)), labels]
+
+    assert own.mean() < 0.6
+
+
+def test_the_folds_of_copies_hold_equally_many_rows() -> None:
+    distinct = X[:, :1].round(1)
+
+    sizes = np.bincount(deal_rows(distinct, COUNTS, 3, None))
+
+    assert len(np.unique(distinct)) < 0.3 * len(X)
+    assert sizes.min() > 0.7 * len(X) / 3
+
+
+def test_a_splitter_that_separates_copies_brings_a_warning() -> None:
+    twice, labels = np.repeat(X, 2, axis=0), np.repeat(NOISE, 2)
+
+    with pytest.warns(UserWarning, match="472 rows of X that `cv` holds out have copies"):
+        classifier(memoriser(), cv=KFold(5, shuffle=True, random_state=0)).fit(twice, labels)
+
+
+def test_items_of_a_few_categories_are_no_copies() -> None:
+    """Of a category that it has not seen, a model knows less than the final one does."""
+    category = np.arange(len(X)) % 4
+    labels = category // 2
+    tree = DecisionTreeClassifier()
+
+    fitted = classifier(tree).fit(category[:, None], labels)
+
+    assert (fitted.base_proba(category[:, None]).argmax(axis=1) == labels).all()
 
 
 def test_every_item_calibrates_once_in_cross_validation() -> None:

@@ -24,7 +24,6 @@ from hocal.calibration.calibrator import SnapshotCalibrator, fitted_html
 from hocal.calibration.cross_fitting import (
     Fold,
     Labels,
-    assign_folds,
     check_rows,
     check_splits,
     expand,
@@ -36,7 +35,7 @@ from hocal.calibration.cross_fitting import (
     read_labels,
     train,
 )
-from hocal.calibration.training_items import TrainingItems
+from hocal.calibration.training_items import TrainingItems, deal_rows, warn_of_copies
 from hocal.cells.partitions import as_partition
 from hocal.guarantees.certificates import Certificate
 from hocal.uncertainty.decomposition import Decomposition, Kind
@@ -79,9 +78,9 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
         partition must compute cells from predictions.
     cv : int, splitter or iterable of (train, test), optional
         How items are held out; 5 folds by default. A number of folds is stratified by each item's
-        most frequent label. A splitter sees that label as `y`, and may hold out each item at most
-        once; items it never holds out train the model and calibrate nothing. Unused with a frozen
-        estimator.
+        most frequent label, and keeps equal rows of X together, unless fewer than 20 rows differ.
+        A splitter sees that label as `y`, and may hold out each item at most once; items it never
+        holds out train the model and calibrate nothing. Unused with a frozen estimator.
     random_state : int, Generator or None
         Shuffles the items before they are assigned to a number of folds; None keeps their order.
 
@@ -365,10 +364,14 @@ class HigherOrderCalibratedClassifier(FittedInNotebooks, ClassifierMixin, BaseEs
                 remedy="Wrap an estimator that is trained already in "
                 "sklearn.frozen.FrozenEstimator.",
             )
-        if isinstance(cv, Integral):
+        is_number = isinstance(cv, Integral)
+        if is_number:
             n_folds = check_integer(
                 cv, "cv", minimum=2, maximum=len(items), why="Each fold needs an item."
             )
-            cv = PredefinedSplit(assign_folds(most, n_folds, self.random_state))
-        folds = check_cv(cv).split(X, labels.classes[most], **options)
-        return check_splits([(items[train], items[test]) for train, test in folds], len(items))
+            cv = PredefinedSplit(deal_rows(X, labels.counts, n_folds, self.random_state))
+        splits = check_cv(cv).split(X, labels.classes[most], **options)
+        folds = check_splits([(items[train], items[test]) for train, test in splits], len(items))
+        if not is_number:
+            warn_of_copies(X, folds)
+        return folds

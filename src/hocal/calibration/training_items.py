@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -10,9 +11,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hocal._base.fingerprints import Fingerprints, find, fingerprint
-from hocal._base.typing import Array
+from hocal._base.typing import Array, Counts, Index
+from hocal.calibration.cross_fitting import Fold, assign_folds, majority
 
-__all__ = ["TrainingItems"]
+__all__ = ["TrainingItems", "deal_rows", "warn_of_copies"]
+
+# Fewer different rows of X are rather the categories of features than items that occur again.
+FEWEST_DISTINCT = 20
 
 
 class TrainingItems(NamedTuple):
@@ -45,6 +50,41 @@ class TrainingItems(NamedTuple):
         corrected = probabilities.copy()
         corrected[known] = self.probabilities[place[known]]
         return corrected
+
+
+def deal_rows(X: Any, counts: Counts, n_folds: int, random_state: Any) -> Index:
+    """Return a fold for each item; equal rows of X come into one, since they may be one item."""
+    prints = _row_fingerprints(X)
+    distinct = np.arange(counts.shape[0]) if prints is None else _number_distinct(prints)
+    n_distinct = int(distinct.max()) + 1
+    if n_distinct == len(distinct) or n_distinct < max(FEWEST_DISTINCT, n_folds):
+        return assign_folds(majority(counts), n_folds, random_state)
+    copies = sparse.csr_array((np.ones_like(distinct), (distinct, np.arange(len(distinct)))))
+    return assign_folds(majority(copies @ counts), n_folds, random_state)[distinct]
+
+
+def warn_of_copies(X: Any, folds: list[Fold]) -> None:
+    """Say so where models answer for rows of which they have seen copies."""
+    prints = _row_fingerprints(X)
+    if prints is None:
+        return
+    if len(np.unique(prints)) < FEWEST_DISTINCT:
+        return
+    n_leaked = sum(np.isin(prints[test], prints[train]).sum() for train, test in folds)
+    if n_leaked:
+        warnings.warn(
+            f"{n_leaked} rows of X that `cv` holds out have copies among those that train the "
+            "model: it has seen their labels if copies are one item. Then add up the labels of "
+            "each item to one row of counts, or pass `groups` with a group splitter as `cv`.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _number_distinct(prints: Fingerprints) -> Index:
+    """Return the number of each row among the different ones, in the order they come in."""
+    _, first, number = np.unique(prints, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[number], dtype=np.intp)
 
 
 def _row_fingerprints(X: Any) -> Fingerprints | None:
