@@ -30,6 +30,7 @@ from hocal.decisions.irreducible import (
     least_error,
 )
 from hocal.decisions.losses import (
+    LEFT_OUT,
     LOSS_NAMES,
     LOSSES,
     BoundedMean,
@@ -49,7 +50,7 @@ __all__ = ["Headroom", "HeadroomPart", "ModelLosses", "headroom"]
 class HeadroomPart(NamedTuple):
     """The loss of a model on some items, and how much of it could be gained."""
 
-    n_items: int  #: items
+    n_items: int  #: items that the three are about, those with two labels if there are any
     loss: Interval  #: expected loss against the label of a new person
     irreducible: Interval  #: the part that no model can remove; estimate NaN without two labels
     remaining: Interval  #: the rest, what the best possible model would gain
@@ -70,21 +71,23 @@ class Headroom:
     confidence : float
         Probability with which each interval holds.
     n_items : int
-        Items.
+        Items that all numbers are about: those with two labels or more, or all if none has two.
     loss : Interval
         Expected loss against the label of a new person, each item counting alike.
     irreducible : Interval
         The part that no model can remove, E G(p). The estimate is NaN and the limits say next to
         nothing where no item has two labels.
     remaining : Interval
-        What the best possible model would gain, never below 0.
+        What the best possible model would gain, never below 0. The estimate is that of the loss
+        less that of the irreducible part.
     accuracy : Interval
         How often a new person agrees with the model's most likely class.
     best_accuracy : Interval
         How often a new person would agree with the best possible model, E max p. The estimate is
         NaN where no item has two labels.
     per_class : mapping of int to HeadroomPart
-        The same three by the class that the model predicts; classes never predicted are left out.
+        The same three by the class that the model predicts; classes never predicted for these
+        items are left out.
     per_cell : mapping of int to HeadroomPart
         The same three by the numbers given as `cells`.
     assumptions : tuple of str
@@ -168,7 +171,8 @@ def headroom(
         infinite and is refused; recalibrate or smooth such a model, or ask for the Brier score.
     counts : array-like or sparse array of shape (n_items, n_classes)
         How many people chose each class, one label per item at least. Only items with two labels
-        or more say what is irreducible.
+        or more say what is irreducible. Those with one are left out, so that the loss is about the
+        same items as its parts and they add up; where all have one, the loss alone is measured.
     loss : {"log", "brier", "accuracy"}
         Log loss in nats, Brier score ||f - e_label||^2, from 0 to 2, or error rate, how often a
         new person's label is not the model's most likely class.
@@ -212,9 +216,11 @@ def headroom(
     delta = 1 - check_fraction(confidence, "confidence")
     judged = Judged.of(counts)
     least = check_floor(floor)
-    losses = ModelLosses.of(probabilities, "probabilities", judged, loss, least)
+    every = ModelLosses.of(probabilities, "probabilities", judged, loss, least)
+    numbers = None if cells is None else check_cells(cells, len(every.predictions))
+    telling = judged.telling
+    losses = every if telling.all() else every.of_items(telling)
     top = losses.predictions.argmax(axis=1)
-    numbers = None if cells is None else check_cells(cells, len(top))
     whole = losses.whole(delta)
     hits = losses.with_loss("accuracy").whole(delta)
     return Headroom(
@@ -227,8 +233,8 @@ def headroom(
         accuracy=hits.loss.complement(),
         best_accuracy=hits.irreducible.complement(),
         per_class=losses.parts(top, delta),
-        per_cell={} if numbers is None else losses.parts(numbers, delta),
-        assumptions=assumptions_of(loss, least, judged),
+        per_cell={} if numbers is None else losses.parts(numbers[telling], delta),
+        assumptions=assumptions_of(loss, least, losses.judged) + (LEFT_OUT,) * (not telling.all()),
     )
 
 
@@ -250,6 +256,13 @@ class ModelLosses:
         judged = judged.advised(predictions)
         losses = item_losses(predictions, judged, loss, floor=floor)
         return cls(predictions, judged, loss, losses)
+
+    def of_items(self, rows: Mask) -> ModelLosses:
+        """Return the losses on some items, with advisers among these."""
+        predictions = self.predictions[rows]
+        judged = self.judged.take(rows).advised(predictions)
+        losses = self.losses._replace(values=self.losses.values[rows])
+        return ModelLosses(predictions, judged, self.loss, losses)
 
     def interval(self, delta: float) -> Interval:
         """Return the loss of all items with its limits."""
@@ -283,7 +296,10 @@ class ModelLosses:
         floor = self.irreducible_limits(rows, bounds, delta).inside(most)
         left = self.remaining_limits(rows, bounds, delta)
         mean_loss = float(self.losses.values[paired].mean())
-        irreducible = _inside(min(estimate, mean_loss), floor)  # this model is no better than best
+        # The two add up to the loss, each inside its limits where that can be.
+        lowest = max(floor.lower, mean_loss - left.upper)
+        highest = max(lowest, min(floor.upper, mean_loss - left.lower))
+        irreducible = _inside(float(np.clip(estimate, lowest, highest)), floor)
         remaining = _inside(mean_loss - irreducible.estimate, left)
         return HeadroomPart(int(rows.sum()), interval, irreducible, remaining)
 

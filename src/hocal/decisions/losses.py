@@ -78,6 +78,7 @@ NO_FLOOR = (
     "floor the log loss has no bound."
 )
 
+LEFT_OUT = "Items with one label are left out: numbers are about items that have two or more."
 SINGLES = "Items with one label are like the others: they say nothing about disagreement."
 
 Number = TypeVar("Number", bound=np.generic)
@@ -118,6 +119,16 @@ class Judged(NamedTuple):
     def several(self) -> Mask:
         """Which items have two labels or more."""
         return np.asarray(self.totals > 1)
+
+    @property
+    def telling(self) -> Mask:
+        """Items with two labels or more; all where none has two."""
+        return self.several if self.several.any() else self.everything
+
+    def take(self, rows: Mask) -> Judged:
+        """Return some of the items."""
+        parts = (self.counts[rows], self.totals[rows], self.advises[rows])
+        return Judged(*parts, anytime=self.anytime)
 
     @property
     def everything(self) -> Mask:

@@ -73,7 +73,9 @@ def _choose(study: Study, generator: np.random.Generator) -> tuple[Index, int]:
     """Return the items to measure, and how many have labels."""
     if study.counts is None:
         return np.zeros(0, dtype=np.intp), 0
-    labelled = np.flatnonzero(label_totals(study.counts))
+    totals = label_totals(study.counts)
+    # as `headroom` does: the loss and its parts are about the same items
+    labelled = np.flatnonzero(totals > 1) if totals.max() > 1 else np.flatnonzero(totals)
     most = min(MAX_ITEMS, max(MAX_NUMBERS // len(study.classes), 1))
     if len(labelled) <= most:
         return labelled, len(labelled)
