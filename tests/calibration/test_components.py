@@ -166,3 +166,11 @@ def test_the_entropy_of_a_thousand_classes_is_accurate() -> None:
 
     values = AROUND_PREDICTION.shannon(mean)[0, : len(PRECISIONS)]
     assert values == pytest.approx(truth, abs=3e-5)
+
+
+def test_what_is_no_number_has_no_uncertainty_and_harms_nothing() -> None:
+    """It was a place in a table, read out of bounds."""
+    uncertainty = AROUND_PREDICTION.shannon(np.array([[np.nan, 0.5, 0.5], [0.0, 0.5, 0.5]]))
+
+    assert np.isnan(uncertainty[0]).all()
+    assert np.isfinite(uncertainty[1]).all()

@@ -228,7 +228,7 @@ class Components:
     def _sum_some(self, q: Array) -> Array:
         n_items, n_classes = q.shape
         place = np.sqrt(q) * N_NODES
-        node = np.minimum(place, N_NODES - 1).astype(np.int32)
+        node = np.fmin(place, N_NODES - 1).astype(np.int32)  # of a NaN, too, a node that exists
         place -= node
         indices = np.stack([node, node + 1], axis=-1).reshape(-1)
         shares = np.stack([1 - place, place], axis=-1).reshape(-1)
