@@ -143,6 +143,7 @@ ROOMS: dict[str, list[str]] = {
         "temperature",
         "multinomial",
         "strengths",
+        "feature_scale",
         "columns",
         "confusion",
         "recalibration",

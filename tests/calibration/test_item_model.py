@@ -298,6 +298,21 @@ def test_features_help_where_they_know_who_divides_people() -> None:
     assert explained(informed, fresh.truth) > 0.8
 
 
+def test_units_and_origins_of_features_change_nothing() -> None:
+    world, hard = split_world(300, 0)
+    counts = draw(world.truth, 3)
+    noisy = hard[:, None] + np.random.default_rng(2).normal(0, 0.3, (300, 2))
+    features = np.round(noisy * 2**20) / 2**20  # which an offset leaves exact
+    plain = world._replace(features=features)
+    moved = world._replace(features=features * [1e-12, 1.0] + [1e-9, 1e6])
+
+    expected = fit(plain, counts).predict(plain)
+    found = fit(moved, counts).predict(moved)
+
+    np.testing.assert_allclose(found.mean(), expected.mean(), atol=1e-6)
+    np.testing.assert_allclose(found.aleatoric(), expected.aleatoric(), atol=1e-6)
+
+
 def disagreeing(world: World, hard: Array, seed: int) -> World:
     """Add members that scatter more where people divide, and have the same mean."""
     rng = np.random.default_rng(seed)

@@ -143,7 +143,7 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     hocal.save(fitted(), path)
     save_file(load_file(path), path, {"format": "hocal-calibrator", "version": "999"})
 
-    with pytest.raises(ValueError, match="must name a file of version 6, got version 999"):
+    with pytest.raises(ValueError, match="must name a file of version 7, got version 999"):
         hocal.load(path)
 
 

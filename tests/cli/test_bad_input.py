@@ -345,7 +345,7 @@ def test_a_model_of_another_version_is_refused(run: Run, study: Study, tmp_path:
     outcome = run("predict", *files, "-o", str(tmp_path / "out.csv"))
 
     assert_one_line(outcome.code, outcome.err)
-    assert "must name a file of version 5, got version 999" in outcome.err
+    assert "must name a file of version 7, got version 999" in outcome.err
 
 
 @pytest.mark.parametrize("content", [b"", b"something else", None])

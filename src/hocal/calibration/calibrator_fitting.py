@@ -79,7 +79,9 @@ class CalibratorFitting(CalibratorState):
             How often people gave each label; rows may have different totals.
         features : array of shape (n_items, n_features), optional
             Whatever else is known about the items, as numbers: an embedding, say. For
-            ``method="items"``.
+            ``method="items"``. Units and origins do not matter: each column is standardised by its
+            mean and spread here, and a value further than 30 spreads from the mean counts as one
+            at 30. A column that is constant here tells nothing of later items.
         cells : array of shape (n_items,), optional
             The cells of a PrecomputedPartition.
         by : array of shape (n_items,), optional

@@ -51,7 +51,7 @@ from hocal.cells.protocol import Partition, find_partition
 __all__ = ["load", "read_notes", "save", "serialise"]
 
 FORMAT = "hocal-calibrator"
-VERSION = 6
+VERSION = 7
 _ITEMS = "items."  # before the names of arrays of the model of items
 _REFERENCE = "reference."  # before those of what calibration items were like
 

@@ -106,7 +106,7 @@ def disagreement_columns(members: Floats, features: Floats | None, probabilities
     members : array of shape (n_items, n_members, n_classes)
         Predictions as they came.
     features : array of shape (n_items, n_features), optional
-        What else is known.
+        What else is known, standardised.
     probabilities : array of shape (n_items, n_classes)
         The recalibrated prediction.
     """

@@ -162,7 +162,8 @@ def _take_sample(
 def _learn(sample: _Sample, first: CrossFitted, levels: Array) -> ItemModel:
     """Learn everything after the recalibration."""
     items, counts, folds, raw = sample
-    columns = disagreement_columns(items.members, items.features, raw)
+    features = None if items.features is None else first.final.standardise(items.features)
+    columns = disagreement_columns(items.members, features, raw)
     observed = _observe(counts)
     disagreement = fit_disagreement(columns, *observed, folds)
     expected = _by_fold(folds, lambda rows, fold: disagreement.apply(columns[rows], fold))

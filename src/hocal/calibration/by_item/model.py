@@ -219,7 +219,7 @@ class ItemModel:
         """Return prediction, weights of the split and weights, in single precision inside."""
         fresh = self.recalibrations[fold + 1].apply(items.members, items.features)
         raw = at_least(fresh.astype(np.float32))
-        columns = disagreement_columns(items.members, items.features, raw)
+        columns = disagreement_columns(items.members, self._standard(items.features), raw)
         disagreement = self.disagreement.apply(columns, fold)
         inputs = scaled_inputs(raw, disagreement, self.tempered_by)
         mean = at_least(temper(raw, inputs, self.temperatures.take(fold)))
@@ -237,6 +237,9 @@ class ItemModel:
         target = learnt.brier + way * (disagreement - learnt.brier) + offset
         settled = settle(learnt, target, shift)
         return exact, settled.split.T, settled.weights.T
+
+    def _standard(self, features: Array | None) -> Array | None:
+        return None if features is None else self.recalibrations[0].standardise(features)
 
     def _pool(self, n_classes: int) -> Pool:
         return all_pool(n_classes, self.likeness.size > 0)

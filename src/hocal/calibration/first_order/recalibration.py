@@ -39,6 +39,7 @@ from hocal.calibration.first_order.confusion import (
     table_columns,
     table_levels,
 )
+from hocal.calibration.first_order.feature_scale import FeatureScale
 from hocal.calibration.first_order.multinomial import (
     CrossFit,
     Floats,
@@ -71,7 +72,9 @@ class Recalibration(NamedTuple):
     bias: Array  #: (n_classes,)
     matrix: Array  #: (n_classes, n_classes) weights of the prediction's logarithms
     members: Array  #: (n_members * n_classes, n_classes) weights of the members' deviations
-    features: Array  #: (n_features, n_classes)
+    features: Array  #: (n_features, n_classes) weights of standardised features
+    feature_centre: Array  #: (n_features,)
+    feature_spread: Array  #: (n_features,) 0 for one that is constant
     tables: Floats  #: (2, n_classes, n_classes) which classes people name where one is predicted
 
     def apply(self, members: Floats, features: Array | None = None) -> Array:
@@ -91,6 +94,7 @@ class Recalibration(NamedTuple):
         """
         inputs = np.zeros((len(members), 0)) if features is None else features
         self._check(members, inputs)
+        inputs = self.standardise(inputs)
         result = np.empty((len(members), len(self.bias)))
         height = max(1, APPLY_ENTRIES // (members.shape[1] * members.shape[2]))
         for start in range(0, len(members), height):
@@ -98,6 +102,10 @@ class Recalibration(NamedTuple):
             logits = self._logits(members[rows], inputs[rows])
             result[rows] = np.maximum(np.exp(log_softmax(logits)), SMALLEST)
         return result
+
+    def standardise(self, features: Array) -> Array:
+        """Return features with mean 0 and spread 1 in the fit, held far outside it."""
+        return FeatureScale(self.feature_centre, self.feature_spread).apply(features)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, for saving."""
@@ -111,13 +119,17 @@ class Recalibration(NamedTuple):
         floors = saved.take("floors", len(FLOORS))
         if sorted(floors.tolist()) != sorted(FLOORS):
             raise InputError("floors", f"must be {FLOORS} in any order", value=floors.tolist())
+        features = saved.take("features", -1, n_classes, size=LARGEST_WEIGHT)
+        scale = FeatureScale.from_arrays(saved, len(features))
         made = cls(
             floors=floors,
             shared=saved.take("shared", -1, size=LARGEST_WEIGHT),
             bias=bias,
             matrix=saved.take("matrix", -1, n_classes, size=LARGEST_WEIGHT),
             members=saved.take("members", -1, n_classes, size=LARGEST_WEIGHT),
-            features=saved.take("features", -1, n_classes, size=LARGEST_WEIGHT),
+            features=features,
+            feature_centre=scale.centre,
+            feature_spread=scale.spread,
             tables=saved.take("tables", -1, n_classes, n_classes, dtypes="f4 f8", least=0.0),
         )
         made._check_sizes()
@@ -190,7 +202,8 @@ class _Items(NamedTuple):
 
     members: Array  #: (n_items, n_members, n_classes)
     counts: sparse.csr_array  #: (n_items, n_classes)
-    features: Array  #: (n_items, n_features)
+    features: Array  #: (n_items, n_features) as they came
+    scale: FeatureScale  #: of all of them
     folds: Index  #: (n_items,)
     order: Index  #: (n_items,)
 
@@ -205,7 +218,7 @@ class _Items(NamedTuple):
         dtype: type[np.floating[Any]] = np.float32 if single else np.float64
         counts = self.counts[rows]
         counts.sum_duplicates()
-        features = self.features[rows].astype(dtype, copy=False)
+        features = self.scale.apply(self.features[rows]).astype(dtype, copy=False)
         bounds = np.cumsum([0, *map(len, parts)])
         return Rows(self.members, rows, dtype, counts, features, bounds)
 
@@ -257,7 +270,7 @@ def fit_recalibration(
     labels = sparse.csr_array(counts)
     inputs = np.zeros((len(members), 0)) if features is None else features
     order = np.lexsort((fingerprint(members, labels, inputs), folds))
-    items = _Items(members, labels, inputs, folds, order)
+    items = _Items(members, labels, inputs, FeatureScale.of(inputs), folds, order)
     with threadpool_limits(limits=1, user_api="blas"):
         return _finish(_fit(items), items)
 
@@ -276,8 +289,10 @@ def _fit(items: _Items) -> _Learnt:
 def _finish(learnt: _Learnt, items: _Items) -> CrossFitted:
     """Find the last temperature, from predictions of items by the fit without their fold."""
     fit = learnt.chosen.fit
-    final = _model(learnt, fit.weights, -1)
-    without = tuple(_model(learnt, weights, fold) for fold, weights in enumerate(fit.without))
+    scale = items.scale
+    final = _model(learnt, scale, fit.weights, -1)
+    folds = enumerate(fit.without)
+    without = tuple(_model(learnt, scale, weights, fold) for fold, weights in folds)
     step = int(np.ceil(items.order.size * final.bias.size / TEMPERATURE_ENTRIES))
     few = items.order[::step]
     given = items.members[few], items.features[few], items.folds[few]
@@ -354,7 +369,7 @@ def _insert_zeros(fit: CrossFit, place: int, number: int) -> CrossFit:
     return CrossFit(weights, np.insert(fit.without, [place] * number, 0.0, axis=1), fit.log_loss)
 
 
-def _model(learnt: _Learnt, weights: Array, fold: int) -> Recalibration:
+def _model(learnt: _Learnt, features: FeatureScale, weights: Array, fold: int) -> Recalibration:
     """Return weights as a recalibration, with tables that lack a fold (none for -1)."""
     design = learnt.design
     n_tables = 0 if learnt.tables is None else 2
@@ -376,5 +391,7 @@ def _model(learnt: _Learnt, weights: Array, fold: int) -> Recalibration:
         matrix=scaled[names == "matrix"],
         members=scaled[names == "members"],
         features=scaled[names == "features"],
+        feature_centre=features.centre,
+        feature_spread=features.spread,
         tables=tables,
     )
