@@ -304,6 +304,21 @@ def test_adding_repeated_entries_leaves_the_input_alone() -> None:
     assert votes.nnz == 2
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int8, np.int16])
+@pytest.mark.parametrize("layout", [sparse.coo_array, sparse.csr_array])
+def test_repeated_sparse_entries_of_small_integers_are_all_counted(
+    layout: Any, dtype: type
+) -> None:
+    n_votes = 50_000
+    rows = np.zeros(n_votes, dtype=np.int32)
+    label = (np.arange(n_votes) < 290).astype(np.int32)
+    votes = sparse.coo_array((np.ones(n_votes, dtype), (rows, label)), shape=(1, 2))
+    if layout is sparse.csr_array:
+        votes = layout((votes.data, label, np.array([0, n_votes])), shape=(1, 2))
+
+    assert check_counts(votes).toarray().tolist() == [[n_votes - 290, 290]]
+
+
 def test_totals_of_sparse_counts_equal_those_of_dense_counts() -> None:
     counts = np.random.default_rng(0).integers(1, 5, (7, 3))
 

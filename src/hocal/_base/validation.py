@@ -210,6 +210,8 @@ def check_counts(
 
 def _canonical(counts: Any) -> sparse.csr_array:
     """Return a CSR matrix without duplicates or stored zeros; equal rows then look equal."""
+    if counts.dtype.kind in "bui" and counts.dtype.itemsize < 8:
+        counts = counts.astype(np.int64)  # sums of duplicates would leave 8 bits, or be True
     matrix = sparse.csr_array(counts)  # shares the buffers of a CSR input
     if not matrix.has_canonical_format or (matrix.data == 0).any():
         matrix = matrix.copy()
