@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hocal
+import hocal.guarantees
 from hocal import Mixtures, predict_set
 
 SEED = 20240612
@@ -91,6 +91,29 @@ def test_an_empty_mixture_contains_nothing_and_has_no_mass() -> None:
 
     assert sets.contains([[1, 0], [1, 0]]).tolist() == [True, False]
     assert np.isnan(sets.mass[1])
+
+
+@pytest.mark.parametrize("shape", ["atoms", "ball"])
+def test_the_set_of_an_item_does_not_depend_on_the_items_before_it(shape: str) -> None:
+    members = np.random.default_rng(SEED).dirichlet(np.ones(3), size=10)
+    mixtures = Mixtures.from_ensemble(np.tile(members, (20_000, 1, 1)))
+
+    sets = predict_set(mixtures, coverage=0.9, shape=shape)  # type: ignore[arg-type]
+
+    assert len(np.unique(sets.centres.sizes)) == 1
+    assert len(np.unique(sets.radius)) == 1
+
+
+def test_sets_of_mixtures_of_different_sizes_are_those_of_each_alone() -> None:
+    few, many = random_mixtures(n_atoms=3), random_mixtures(n_atoms=7)
+    weights = np.concatenate([few.weights, many.weights])
+    points = np.concatenate([few.points, many.points])
+    offsets = np.concatenate([few.offsets, 60 + many.offsets[1:]])
+    together = predict_set(Mixtures(points, weights, offsets, np.arange(40)), shape="ball")
+
+    alone = [predict_set(each, shape="ball").radius for each in (few, many)]
+
+    np.testing.assert_allclose(together.radius, np.concatenate(alone))
 
 
 def test_coverage_must_be_a_fraction() -> None:

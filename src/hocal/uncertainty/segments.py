@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hocal._base.typing import Array, Index
 from hocal.uncertainty.logarithms import LOG_ZERO
 
-__all__ = ["segment_logsumexp", "segment_offsets", "segment_sum"]
+__all__ = ["segment_cumsum", "segment_logsumexp", "segment_offsets", "segment_sum"]
 
 
 def segment_offsets(sizes: ArrayLike) -> Index:
@@ -25,6 +25,20 @@ def segment_sum(values: Array, offsets: NDArray[Any]) -> Array:
     if occupied.any():
         sums[occupied] = np.add.reduceat(values, offsets[:-1][occupied], axis=0)
     return sums
+
+
+def segment_cumsum(values: Array, offsets: NDArray[Any]) -> Array:
+    """Cumulate each slice from its own start, so that rounding does not grow from one to the next.
+
+    Slices of one size are cumulated together.
+    """
+    sizes = np.diff(offsets)
+    result = np.empty_like(values)
+    for size in np.unique(sizes):
+        starts = offsets[:-1][sizes == size]
+        places = starts[:, None] + np.arange(size)
+        result[places] = np.cumsum(values[places], axis=1)
+    return result
 
 
 def segment_logsumexp(terms: Array, offsets: NDArray[Any]) -> Array:

@@ -25,7 +25,7 @@ from hocal.uncertainty.label_sets import (
     choose_labels,
 )
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
-from hocal.uncertainty.segments import segment_offsets
+from hocal.uncertainty.segments import segment_cumsum, segment_offsets
 
 __all__ = ["PredictionSets", "distance_to_mean", "heaviest_atoms", "predict_set"]
 
@@ -292,9 +292,7 @@ def _owners(mixtures: Mixtures) -> Index:
 def _cumulate(mixtures: Mixtures, *keys: Array) -> tuple[Index, Array]:
     """Order the atoms of each mixture by keys, the last first, and cumulate their weights."""
     order = np.lexsort((*keys, _owners(mixtures)))
-    total = np.concatenate([[0.0], np.cumsum(mixtures.weights[order])])
-    before = total[mixtures.offsets[:-1]]  # mass of all earlier mixtures
-    return order, total[1:] - np.repeat(before, mixtures.sizes)
+    return order, segment_cumsum(mixtures.weights[order], mixtures.offsets)
 
 
 def _distance_to_atoms(points: Array, centres: Mixtures, metric: str) -> Array:
