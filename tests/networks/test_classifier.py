@@ -115,6 +115,44 @@ def test_a_constant_feature_does_no_harm(world: World) -> None:
     ).all()
 
 
+def test_a_feature_far_from_zero_tells_as_much(world: World) -> None:
+    counts = world.draw(2, random_state=0)
+    features = np.round(world.features * 2**16) / 2**16  # which an offset leaves exact
+    near, far = (
+        SnapshotClassifier(epochs=2, device="cpu", random_state=0).fit(X, counts).predict_proba(X)
+        for X in (features, features + 2.0**30)
+    )
+
+    np.testing.assert_allclose(far, near, atol=1e-4)
+    assert np.ptp(far, axis=0).max() > 0.01
+
+
+@pytest.mark.parametrize("constant", [0.1, 1e9])
+def test_a_feature_that_was_constant_in_the_fit_tells_nothing(
+    world: World, constant: float
+) -> None:
+    same = np.column_stack([world.features, np.full(len(world), constant)])
+    other = np.column_stack([world.features, np.full(len(world), constant + 0.1)])
+    classifier = SnapshotClassifier(epochs=1, device="cpu", random_state=0)
+    classifier.fit(same, world.draw(2, random_state=0))
+
+    np.testing.assert_array_equal(classifier.predict_proba(other), classifier.predict_proba(same))
+
+
+@pytest.mark.parametrize("gap", [np.nan, np.inf])
+def test_gaps_in_features_are_refused_with_their_place(
+    fitted: SnapshotClassifier, world: World, gap: float
+) -> None:
+    features = world.features.copy()
+    features[3, 1] = gap
+    message = "`X` must be finite numbers, got (nan|inf) in row 3, column 1"
+
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(features)
+    with pytest.raises(ValueError, match=message):
+        SnapshotClassifier(epochs=1).fit(features, world.draw(2, random_state=0))
+
+
 def test_it_can_be_cloned() -> None:
     assert clone(SnapshotClassifier(k=3, hidden=(8,))).get_params()["hidden"] == (8,)
 

@@ -15,11 +15,10 @@ from hocal._base.typing import Array, Counts
 from hocal._base.validation import (
     check_array,
     check_counts,
-    check_finite_matrix,
     check_same_length,
     check_simplex,
 )
-from hocal.calibration.first_order.feature_scale import LARGEST_FEATURE
+from hocal.calibration.first_order.feature_scale import check_features
 from hocal.cells.crossed import cross
 from hocal.cells.partitions import as_partition
 from hocal.cells.protocol import Partition
@@ -192,25 +191,9 @@ def _check_axes(given: GivenItems, n_labelled: int) -> None:
 def _check_features(features: ArrayLike | None, n_items: int) -> Array | None:
     if features is None:
         return None
-    matrix = check_finite_matrix(features, "features")
-    _refuse_huge(matrix)
+    matrix = check_features(features, "features")
     check_same_length(np.empty(n_items), matrix, ("probabilities", "features"))
     return matrix
-
-
-def _refuse_huge(features: Array) -> None:
-    """Refuse features whose squares leave double precision."""
-    huge = np.abs(features) > LARGEST_FEATURE
-    if huge.any():
-        row, column = (int(i) for i in np.argwhere(huge)[0])
-        raise InputError(
-            "features",
-            f"must lie between {-LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}",
-            value=float(features[row, column]),
-            where=f"in row {row}, column {column}",
-            row=row,
-            remedy="Take logarithms of such a column, or mend what stands for a missing value.",
-        )
 
 
 def _check_expected(found: InputShape, expected: InputShape) -> None:

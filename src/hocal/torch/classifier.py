@@ -17,13 +17,13 @@ from torch.utils.data import DataLoader, TensorDataset
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import (
-    check_array,
     check_dense_counts,
     check_integer,
     check_number,
     check_random_state,
     check_same_length,
 )
+from hocal.calibration.first_order.feature_scale import FeatureScale, check_features
 from hocal.torch.heads import MixtureHead, SnapshotHead
 from hocal.torch.prediction import predict_mixture
 from hocal.torch.training import TrainingHistory, seeded, train
@@ -58,7 +58,10 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
     Attributes
     ----------
     model_ : nn.Module
-        The trained network, standardisation of the features included.
+        The trained network; it takes features that `scale_` has standardised.
+    scale_ : FeatureScale
+        Mean and spread of each feature. Values beyond 30 spreads from the mean count as 30, and a
+        feature that was constant in the fit tells nothing.
     history_ : TrainingHistory
         Losses of each epoch.
     classes_ : ndarray of shape (n_classes,)
@@ -79,6 +82,7 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
     """
 
     model_: nn.Module
+    scale_: FeatureScale
     history_: TrainingHistory
     classes_: IntArray
     n_features_in_: int
@@ -114,15 +118,17 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
 
     def fit(self, X: ArrayLike, counts: Any) -> Self:
         """Train on features (n_items, n_features) and label counts (n_items, n_classes)."""
-        features = check_array(X, "X", ndim=2)
+        features = check_features(X, "X")
         labels = check_dense_counts(counts, minimum_total=1 if self.k is None else self.k)
         check_same_length(features, labels, ("X", "counts"))
         generator = check_random_state(self.random_state)
         self.n_features_in_ = features.shape[1]
         self.classes_ = np.arange(labels.shape[1])
+        self.scale_ = FeatureScale.of(features)
+        standard = self.scale_.apply(features)
         with seeded(int(generator.integers(2**31))):
-            self.model_ = self._network(features)
-            self.history_ = self._train(features, labels, generator)
+            self.model_ = self._network()
+            self.history_ = self._train(standard, labels, generator)
         return self
 
     def predict_mixture(self, X: ArrayLike) -> Mixtures:
@@ -131,11 +137,12 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
             raise NotFittedError(
                 "This SnapshotClassifier is not fitted yet. Call fit(X, counts) first."
             )
-        features = check_array(X, "X", ndim=2)
+        features = check_features(X, "X")
         if features.shape[1] != self.n_features_in_:
             rule = f"must have {self.n_features_in_} features"
             raise InputError("X", rule, value=features.shape[1])
-        return predict_mixture(self.model_, torch.from_numpy(features).float())
+        standard = self.scale_.apply(features)
+        return predict_mixture(self.model_, torch.from_numpy(standard).float())
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the mean of each item's mixture, (n_items, n_classes)."""
@@ -157,13 +164,13 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         """Split the uncertainty of each item; options as in `hocal.decompose`."""
         return decompose(self.predict_mixture(X), entropy, base=base, kind=kind)
 
-    def _network(self, features: Array) -> nn.Module:
-        """Return standardisation, hidden layers and the head."""
+    def _network(self) -> nn.Module:
+        """Return hidden layers and the head."""
         sizes = [
-            features.shape[1],
+            self.n_features_in_,
             *(check_integer(width, "hidden", minimum=1) for width in self.hidden),
         ]
-        layers: list[nn.Module] = [_Standardise(features)]
+        layers: list[nn.Module] = []
         for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         return nn.Sequential(*layers, self._head(sizes[-1]))
@@ -214,21 +221,3 @@ class SnapshotClassifier(ClassifierMixin, BaseEstimator):  # scikit-learn's base
         return DataLoader(
             data, check_integer(self.batch_size, "batch_size", minimum=1), shuffle=shuffle
         )
-
-
-class _Standardise(nn.Module):
-    """Shift and scale features to mean 0 and deviation 1; a constant feature becomes 0."""
-
-    centre: Tensor
-    scale: Tensor
-
-    def __init__(self, features: Array) -> None:
-        super().__init__()
-        deviation = features.std(axis=0)
-        self.register_buffer("centre", torch.from_numpy(features.mean(axis=0)).float())
-        self.register_buffer(
-            "scale", torch.from_numpy(np.where(deviation > 0, deviation, 1.0)).float()
-        )
-
-    def forward(self, features: Tensor) -> Tensor:
-        return (features - self.centre) / self.scale

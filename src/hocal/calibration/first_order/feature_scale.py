@@ -5,17 +5,37 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from hocal._base.errors import InputError
 from hocal._base.saved_arrays import SavedArrays
 from hocal._base.typing import Array
+from hocal._base.validation import check_finite_matrix
 
-__all__ = ["LARGEST_FEATURE", "FeatureScale"]
+__all__ = ["FeatureScale", "check_features"]
 
 LARGEST_FEATURE = 1e100  # that is taken: sums of squares stay finite, even in units of a spread
 # Spreads from the mean of the fit at which features are held: far outside the fit nothing is known,
 # and a number a thousand spreads away says no more about people than one 30 away.
 MOST_SPREADS = 30.0
 ROUNDING = 1e-12  # of the mean: a column that varies less than double precision tells is constant
+
+
+def check_features(features: ArrayLike, name: str) -> Array:
+    """Return a matrix of finite numbers, none of them too large for sums of squares."""
+    matrix = check_finite_matrix(features, name)
+    huge = np.abs(matrix) > LARGEST_FEATURE
+    if huge.any():
+        row, column = (int(i) for i in np.argwhere(huge)[0])
+        raise InputError(
+            name,
+            f"must lie between {-LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}",
+            value=float(matrix[row, column]),
+            where=f"in row {row}, column {column}",
+            row=row,
+            remedy="Take logarithms of such a column, or mend what stands for a missing value.",
+        )
+    return matrix
 
 
 class FeatureScale(NamedTuple):
