@@ -22,9 +22,9 @@ from hocal._base.validation import (
 from hocal.calibration.by_cell.fitting import rank_items
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.plot.canvas import Display, blue, ink
-from hocal.plot.inputs import check_method, check_some, check_some_mixtures, locate_items
+from hocal.plot.inputs import check_some, check_some_mixtures
 from hocal.plot.observed import chance_band, scale_noise
-from hocal.plot.predicted import n_listed
+from hocal.plot.predicted import AskedItems, n_listed
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import predict_set
 
@@ -91,7 +91,15 @@ class CoverageDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, counts: Any, *, cells: ArrayLike | None = None, **options: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        counts: Any,
+        *,
+        features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
+        **options: Any,
     ) -> Self:
         """Compare the sets of a fitted estimator with test labels.
 
@@ -108,21 +116,19 @@ class CoverageDisplay(Display):
             classifier.
         counts : array or sparse matrix of shape (n_items, n_classes)
             Labels of the same items, not used to fit.
-        cells : array of shape (n_items,), optional
-            For a calibrator with a PrecomputedPartition.
+        features, cells, by : array, optional
+            What goes with the items, as in `SnapshotCalibrator.decompose`.
         **options
             For `from_predictions`.
         """
+        asked = AskedItems(X, features, cells, by)
         if isinstance(estimator, SnapshotCalibrator) and estimator.method == "items":
-            return cls._from_items(estimator, X, counts, cells, options)
+            return cls._from_items(estimator, asked, counts, options)
         if not isinstance(estimator, SnapshotCalibrator) or estimator.method == "empirical":
-            check_method(estimator, "predict_mixture")
-            located = {} if cells is None else {"cells": cells}
-            mixtures = estimator.predict_mixture(X, **located)
-            return cls.from_predictions(mixtures, counts, **options)
+            return cls.from_predictions(asked.mixtures(estimator), counts, **options)
         # Distances do not depend on the order of the classes: the mixture over ranks serves all
         # items of a cell.
-        p, where = locate_items(estimator, X, cells)
+        p, where = asked.locate(estimator)
         checked = check_dense_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("X", "counts"))
         ranking = rank_items(p, where, estimator.class_orders_)
@@ -131,10 +137,10 @@ class CoverageDisplay(Display):
 
     @classmethod
     def _from_items(
-        cls, calibrator: Any, X: Any, counts: Any, cells: ArrayLike | None, options: dict[str, Any]
+        cls, calibrator: Any, asked: AskedItems, counts: Any, options: dict[str, Any]
     ) -> Self:
         """Compare the sets of items, of a sample where there are many."""
-        p, where = locate_items(calibrator, X, cells)
+        p, _ = asked.locate(calibrator)
         checked = check_dense_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("X", "counts"))
         n_compared = min(n_listed(p.shape[1]), MAX_COMPARED)
@@ -142,8 +148,7 @@ class CoverageDisplay(Display):
         if len(p) > n_compared:
             generator = check_random_state(options.get("random_state"))
             rows = np.sort(generator.choice(len(p), n_compared, replace=False))
-        own_cells = None if cells is None else where[rows]
-        mixtures = calibrator.predict_mixture(np.asarray(X)[rows], cells=own_cells)
+        mixtures = asked.rows(rows).mixtures(calibrator)
         return cls.from_predictions(mixtures, checked[rows], **options)
 
     @classmethod

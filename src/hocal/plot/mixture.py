@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
 from hocal._base.validation import check_cells, check_integer
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot.inputs import check_calibrator, check_method, check_some_mixtures, name_classes
+from hocal.plot.inputs import check_calibrator, check_some_mixtures, name_classes
+from hocal.plot.predicted import AskedItems
 from hocal.uncertainty.mixtures import Mixtures
 
 if TYPE_CHECKING:
@@ -71,7 +73,15 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, item: int = 0, classes: Sequence[str] | None = None
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        item: int = 0,
+        classes: Sequence[str] | None = None,
+        features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> Self:
         """Show the mixture that a fitted estimator predicts for an item.
 
@@ -87,10 +97,12 @@ class MixtureDisplay(Display):
             Row of X.
         classes : sequence of str, optional
             Names of the classes; those the estimator knows, else their numbers.
+        features, cells, by : array, optional
+            What goes with the items, as in `SnapshotCalibrator.decompose`.
         """
-        check_method(estimator, "predict_mixture")
+        mixtures = AskedItems(X, features, cells, by).mixtures(estimator)
         names = getattr(estimator, "classes_", None) if classes is None else classes
-        return cls.from_predictions(estimator.predict_mixture(X), item=item, classes=names)
+        return cls.from_predictions(mixtures, item=item, classes=names)
 
     @classmethod
     def from_predictions(

@@ -1,4 +1,4 @@
-"""What is predicted for test items: means and uncertainty of all, mixtures of those drawn from."""
+"""What is given and predicted for test items: means and uncertainty of all, mixtures of some."""
 
 from __future__ import annotations
 
@@ -7,17 +7,54 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from hocal._base.typing import Array, Index, IntArray
 from hocal.calibration.by_cell.fitting import rank_items
 from hocal.calibration.calibrator import SnapshotCalibrator
+from hocal.calibration.calibrator_state import check_new_items
+from hocal.plot.inputs import check_calibrator, check_method
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.mixtures import Mixtures
 
-__all__ = ["DrawnItems", "PredictedItems", "n_listed"]
+__all__ = ["AskedItems", "DrawnItems", "PredictedItems", "n_listed"]
 
 MAX_NUMBERS = 20_000_000  # in the atoms of items that a display lists, 160 MB
 ATOMS = 400  # at most, of an item
+
+
+class AskedItems(NamedTuple):
+    """What was given about the items of a display, kept as it came."""
+
+    X: Any  #: predictions for a calibrator, features for a classifier
+    features: Any = None  #: (n_items, n_features) beside predictions
+    cells: Any = None  #: (n_items,) cells of a PrecomputedPartition, or groups
+    by: Any = None  #: (n_items,) groups
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What goes with X to the methods of an estimator."""
+        given = {"features": self.features, "cells": self.cells, "by": self.by}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def locate(self, calibrator: Any) -> tuple[Array, Index]:
+        """Return checked predictions, and the cells of the items in a fitted calibrator."""
+        check_calibrator(calibrator)
+        given, where, _ = check_new_items(
+            calibrator, self.X, self.features, None, self.cells, self.by
+        )
+        return given.mean, where
+
+    def mixtures(self, estimator: Any) -> Mixtures:
+        """Return the mixtures that an estimator predicts for the items."""
+        check_method(estimator, "predict_mixture")
+        mixtures: Mixtures = estimator.predict_mixture(self.X, **self.options)
+        return mixtures
+
+    def rows(self, chosen: Index) -> AskedItems:
+        """Return some of the items, after `locate` has checked them."""
+        some = {name: _safe_indexing(values, chosen) for name, values in self.options.items()}
+        return AskedItems(np.asarray(self.X)[chosen], **some)
 
 
 class DrawnItems(NamedTuple):
@@ -54,16 +91,15 @@ class PredictedItems(NamedTuple):
 
     @classmethod
     def of_calibrator(
-        cls, calibrator: SnapshotCalibrator, given: Any, cells: Index, entropy: str
+        cls, calibrator: SnapshotCalibrator, asked: AskedItems, entropy: str
     ) -> PredictedItems:
         """Take each item's own mixture where there is one, else that of its cell."""
-        own_cells = cells if calibrator.partition_.takes_cells else None
-        means = calibrator.predict_proba(given, cells=own_cells)
+        means = calibrator.predict_proba(asked.X, **asked.options)
         if calibrator.item_model_ is not None:
-            return cls._of_items(calibrator, given, own_cells, means, entropy)
+            return cls._of_items(calibrator, asked, means, entropy)
+        p, cells = asked.locate(calibrator)
         mixtures = calibrator.cell_mixtures_
         aleatoric = decompose(mixtures, entropy).aleatoric[cells]
-        p, _ = calibrator.locate(given, cells=own_cells)
 
         def choose(rows: Index) -> DrawnItems:
             where = cells[rows]
@@ -75,16 +111,14 @@ class PredictedItems(NamedTuple):
 
     @classmethod
     def _of_items(
-        cls, calibrator: Any, given: Any, own_cells: Index | None, means: Array, entropy: str
+        cls, calibrator: Any, asked: AskedItems, means: Array, entropy: str
     ) -> PredictedItems:
         plain = copy(calibrator).set_params(panel_size=None)  # labels of all people are compared
-        array = np.asarray(given)
 
         def choose(rows: Index) -> DrawnItems:
-            where = None if own_cells is None else own_cells[rows]
-            return DrawnItems(plain.predict_mixture(array[rows], cells=where), None)
+            return DrawnItems(asked.rows(rows).mixtures(plain), None)
 
-        aleatoric = plain.decompose(array, entropy, cells=own_cells).aleatoric
+        aleatoric = plain.decompose(asked.X, entropy, **asked.options).aleatoric
         return cls(means, aleatoric, choose, n_listed(means.shape[1]))
 
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from hocal._base.typing import Array, Index, Mask
 from hocal._base.validation import check_dense_counts, check_same_length
 from hocal.plot.canvas import ORANGE, Display, blue, ink, weight_areas
-from hocal.plot.inputs import check_chosen, check_method, check_some_mixtures, name_classes
+from hocal.plot.inputs import check_chosen, check_some_mixtures, name_classes
+from hocal.plot.predicted import AskedItems
 from hocal.uncertainty.mixtures import Mixtures
 from hocal.uncertainty.sets import PredictionSets, Shape, predict_set
 
@@ -85,6 +86,9 @@ class PredictionSetDisplay(Display):
         counts: Any = None,
         *,
         classes: Sequence[str] | None = None,
+        features: ArrayLike | None = None,
+        cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
         """Predict sets with a fitted estimator.
@@ -101,12 +105,14 @@ class PredictionSetDisplay(Display):
             Labels of the same items.
         classes : sequence of str, optional
             Names of the classes; those the estimator knows, else their numbers.
+        features, cells, by : array, optional
+            What goes with the items, as in `SnapshotCalibrator.decompose`.
         **options
             For `from_predictions`.
         """
-        check_method(estimator, "predict_mixture")
+        mixtures = AskedItems(X, features, cells, by).mixtures(estimator)
         names = getattr(estimator, "classes_", None) if classes is None else classes
-        return cls.from_predictions(estimator.predict_mixture(X), counts, classes=names, **options)
+        return cls.from_predictions(mixtures, counts, classes=names, **options)
 
     @classmethod
     def from_predictions(

@@ -23,9 +23,9 @@ from hocal._base.validation import (
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.partitions import CellLayout
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink, marker_areas
-from hocal.plot.inputs import check_some_mixtures, locate_items
+from hocal.plot.inputs import check_some_mixtures
 from hocal.plot.observed import Comparison, Quantity, chance_band, check_compared
-from hocal.plot.predicted import PredictedItems
+from hocal.plot.predicted import AskedItems, PredictedItems
 from hocal.uncertainty.entropy import get_entropy
 from hocal.uncertainty.mixtures import Mixtures
 
@@ -119,7 +119,9 @@ class ReliabilityDisplay(Display):
         probabilities: ArrayLike,
         counts: Any,
         *,
+        features: ArrayLike | None = None,
         cells: ArrayLike | None = None,
+        by: ArrayLike | None = None,
         quantity: Quantity = "aleatoric",
         entropy: str = "shannon",
         confidence: float = 0.95,
@@ -140,8 +142,8 @@ class ReliabilityDisplay(Display):
         counts : array or sparse matrix of shape (n_items, n_classes)
             Their labels, not used to fit; aleatoric and epistemic need items with two labels or
             more.
-        cells : array of shape (n_items,), optional
-            Goes with a PrecomputedPartition.
+        features, cells, by : array, optional
+            What goes with the items, as in `SnapshotCalibrator.decompose`.
         quantity : {"aleatoric", "epistemic", "mean"}
             What to compare.
         entropy : {"shannon", "brier"}
@@ -153,12 +155,13 @@ class ReliabilityDisplay(Display):
         random_state : int, Generator or None
             Seed or source of randomness of the noise band.
         """
-        p, where = locate_items(calibrator, probabilities, cells)
+        asked = AskedItems(probabilities, features, cells, by)
+        p, where = asked.locate(calibrator)
         checked = check_counts(counts, n_classes=p.shape[1])
         check_same_length(p, checked, ("probabilities", "counts"))
         check_compared(quantity, entropy)
         comparison = Comparison.of(
-            PredictedItems.of_calibrator(calibrator, probabilities, where, entropy),
+            PredictedItems.of_calibrator(calibrator, asked, entropy),
             p,
             checked,
             where,
