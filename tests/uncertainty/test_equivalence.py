@@ -84,6 +84,44 @@ def test_mixtures_with_the_same_two_moments_are_told_apart() -> None:
     assert 1e-4 < small < large
 
 
+@pytest.mark.parametrize("direction", [(1.0, 0.0, 0.5), (-2.0, 3.0, 0.1, 0.0), (0.4, 0.4)])
+def test_no_pair_exceeds_the_modulus_of_the_exponential_entropy(
+    direction: tuple[float, ...],
+) -> None:
+    generator = np.random.default_rng(SEED)
+    n_classes = len(direction)
+    entropy = Exponential(direction)
+    p, q = generator.dirichlet(np.full(n_classes, 0.3), size=(2, 5_000))
+    near = q + generator.random((5_000, 1)) * (p - q)
+
+    gap = np.abs(entropy.value(near) - entropy.value(q))
+
+    distance = np.abs(near - q).sum(axis=1)
+    assert (gap <= entropy.modulus(distance, n_classes) + 1e-12).all()
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.1, 0.6, 1.0])
+def test_the_modulus_of_the_exponential_entropy_is_attained(moved: float) -> None:
+    entropy = Exponential((1.0, 0.0, 0.5))
+
+    gap = entropy.value([1 - moved, moved, 0]) - entropy.value([1, 0, 0])
+
+    assert entropy.modulus(2 * moved, 3) == pytest.approx(float(gap), abs=1e-12)
+
+
+def test_the_maximum_of_the_exponential_entropy_is_at_its_smallest_direction() -> None:
+    entropy = Exponential((1.0, -0.5, 0.2))
+    points = np.random.default_rng(SEED).dirichlet(np.full(3, 0.3), 2_000)
+
+    assert entropy.maximum(3) == pytest.approx(float(entropy.value([0, 1, 0])), abs=1e-12)
+    assert entropy.value(points).max() <= entropy.maximum(3)
+
+
+def test_an_exponential_entropy_knows_its_number_of_classes() -> None:
+    with pytest.raises(hocal.InputError, match=r"`n_classes` must be 2, as many as .* got 3"):
+        Exponential((0.0, 1.0)).maximum(3)
+
+
 @pytest.mark.parametrize("entropy", ["shannon", "brier", "tsallis", "zero-one", "spherical"])
 def test_symmetric_entropies_do_not_see_exchanged_classes(entropy: str) -> None:
     points = np.random.default_rng(SEED).dirichlet(np.ones(3), size=(1, 6))

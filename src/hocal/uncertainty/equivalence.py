@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array
-from hocal._base.validation import check_number
+from hocal._base.validation import check_n_classes, check_number
 from hocal.uncertainty.entropy import Entropy
+from hocal.uncertainty.generalised_entropy import check_distance
 from hocal.uncertainty.mixtures import Mixtures, check_mixtures
 
 __all__ = ["Exponential", "RevealingEntropy", "revealing_entropy"]
@@ -45,6 +47,27 @@ class Exponential(Entropy):
     direction: tuple[float, ...]
 
     name: ClassVar[str] = "exponential"
+
+    def maximum(self, n_classes: int) -> float:
+        """Return the largest value, max exp(t) - min exp(t), where the smallest t is certain."""
+        t = self._direction_of(n_classes)
+        return math.exp(t.max()) - math.exp(t.min())
+
+    def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
+        """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance.
+
+        <t, p> moves by the mass moved times the range of t at most, and exp rises most at the top:
+        the extreme pair is the class of the largest t, and some of its mass at the smallest.
+        """
+        t = self._direction_of(n_classes)
+        moved = np.minimum(check_distance(distance) / 2, 1)
+        return np.asarray(math.exp(t.max()) * -np.expm1(-moved * np.ptp(t)))
+
+    def _direction_of(self, n_classes: int) -> Array:
+        if check_n_classes(n_classes) != len(self.direction):
+            rule = f"must be {len(self.direction)}, as many as `direction` has numbers"
+            raise InputError("n_classes", rule, value=n_classes)
+        return np.asarray(self.direction, dtype=np.float64)
 
     def _value(self, p: Array) -> Array:
         t = np.asarray(self.direction)
