@@ -44,6 +44,20 @@ def test_items_that_share_a_mixture_share_its_limits() -> None:
     assert upper[1] > upper[0]
 
 
+def test_an_empty_mixture_has_no_limits_and_changes_no_others() -> None:
+    points = np.random.default_rng(0).dirichlet([1.0, 1.0], 40)
+    weights = np.full(40, 1 / 20)
+    offsets = [0, 0, 20, 20, 40, 40]
+    mixtures = Mixtures(points, weights, offsets, np.arange(5))
+
+    lower, upper = credible_limits(mixtures, 0.8)
+
+    full = Mixtures(points, weights, [0, 20, 40], [0, 1])
+    expected = credible_limits(full, 0.8)
+    assert np.isnan([lower[[0, 2, 4]], upper[[0, 2, 4]]]).all()
+    np.testing.assert_array_equal([lower[[1, 3]], upper[[1, 3]]], expected)
+
+
 def test_a_confidence_must_be_a_fraction() -> None:
     with pytest.raises(
         ValueError, match=r"`confidence` must lie strictly between 0 and 1, got 1\.5"

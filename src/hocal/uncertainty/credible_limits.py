@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hocal._base.typing import Array
+from hocal._base.typing import Array, Index
 from hocal._base.validation import check_fraction
 from hocal.uncertainty.entropy import Entropy, get_entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -25,6 +25,7 @@ def credible_limits(
     The item's label distribution p is an atom with the probability of its weight; limits are
     quantiles of G(p), with the same probability outside on either side, rounded outwards to
     hundredths. They always hold the expectation E G(p), which is the item's aleatoric uncertainty.
+    Those of an empty mixture are NaN.
 
     Parameters
     ----------
@@ -56,14 +57,22 @@ def credible_limits(
     weights = mixtures.weights[atom]
     expected = np.bincount(row, weights * values, minlength=len(stored))
     order = np.lexsort((values, row))
-    reached = np.cumsum(weights[order])  # all of a row before the next begins
+    ordered = np.append(values[order], np.nan)  # one more, for empty mixtures at the end
+    reached = _cumulate(weights[order], row, starts)
     ends = []
     for share in (outside, 1 - outside):
         place = np.searchsorted(reached, stored + share - ROUNDING)
-        inside = np.clip(place, starts[:-1], starts[1:] - 1)
-        ends.append(values[order][inside])
+        inside = np.clip(place, starts[:-1], np.maximum(starts[1:] - 1, starts[:-1]))
+        ends.append(np.where(starts[1:] > starts[:-1], ordered[inside], np.nan))
     lower = np.floor(np.minimum(ends[0], expected) / STEP + ROUNDING) * STEP
     upper = np.ceil(np.maximum(ends[1], expected) / STEP - ROUNDING) * STEP
     largest = measure.maximum(mixtures.n_classes)
     index = mixtures.index
     return lower[index], np.minimum(upper, largest)[index]
+
+
+def _cumulate(weights: Array, row: Index, starts: Index) -> Array:
+    """Return the number of each weight's mixture, plus what it and those before it there sum to."""
+    sums = np.cumsum(weights)
+    before = np.append(0.0, sums)[starts[:-1]]  # of the mixtures before; an empty one adds nothing
+    return np.asarray(row + (sums - before[row]))
