@@ -92,3 +92,22 @@ def test_a_part_of_the_fit_is_known_on_a_fine_grid() -> None:
     fitted, p, counts = fit_on_a_grid(1000)
 
     assert fitted.seen_.recognise(check_items(p[50:150]), counts[50:150]).all()
+
+
+def test_given_cells_tell_items_of_equal_predictions_apart() -> None:
+    generator = np.random.default_rng(3)
+    cells = generator.integers(3, size=600)
+    predictions = np.array([[0.6, 0.4], [0.3, 0.7]])[generator.integers(2, size=600)]
+    counts = generator.multinomial(3, np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])[cells])
+    other_order = generator.permutation(600)
+    partition = hocal.PrecomputedPartition(n_cells=3)
+
+    answers = [
+        hocal.SnapshotCalibrator(partition)
+        .fit(predictions[rows], counts[rows], cells=cells[rows])
+        .decompose(predictions, counts=counts, cells=cells)
+        .aleatoric
+        for rows in (np.arange(600), other_order)
+    ]
+
+    np.testing.assert_allclose(*answers, atol=1e-9)

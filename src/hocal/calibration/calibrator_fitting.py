@@ -23,6 +23,7 @@ from hocal.calibration.by_item.fitting import FEWEST_ITEMS
 from hocal.calibration.calibrator_state import (
     CalibratorState,
     assign_cells,
+    cells_given,
     check_parameters,
     expected_shape,
     predictor_of,
@@ -190,7 +191,8 @@ class CalibratorFitting(CalibratorState):
 
     def _fit_items(self, given: GivenItems, labels: Counts, where: Index, levels: Array) -> Index:
         """Fit the mixtures of items, with the levels of the cells as anchors; return folds."""
-        fit = fit_with_folds(given, labels, where, self.statistics_, levels)
+        known = cells_given(self.partition_)
+        fit = fit_with_folds(given, labels, where, self.statistics_, levels, cells_given=known)
         self.item_model_ = fit.model
         self.seen_ = fit.seen
         self.sets_ = fit.sets

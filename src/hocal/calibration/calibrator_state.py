@@ -38,6 +38,7 @@ __all__ = [
     "CalibratorState",
     "Located",
     "assign_cells",
+    "cells_given",
     "check_fitted",
     "check_new_items",
     "check_parameters",
@@ -110,7 +111,13 @@ def predictor_of(calibrator: CalibratorState) -> Predictor:
     """Return what says something about items: the model of items, or the mixtures of cells."""
     orders = None if calibrator.method == "empirical" else calibrator.class_orders_
     cells = CellMixtures(calibrator.cell_mixtures_, orders)
-    return Predictor(cells, calibrator.item_model_, calibrator.seen_)
+    given = cells_given(calibrator.partition_)
+    return Predictor(cells, calibrator.item_model_, calibrator.seen_, given)
+
+
+def cells_given(partition: Partition) -> bool:
+    """Tell whether cells come with the items; groups do too, and are among their features."""
+    return partition.takes_cells and not partition.takes_groups
 
 
 def check_new_items(
@@ -151,7 +158,8 @@ def recognise_fitted(
     """Tell which items, in these cells, the calibrator was fitted on."""
     given = check_items(probabilities, features)
     beside = given.beside(calibrator.partition_.item_columns(where))
-    return calibrator.seen_.recognise(beside, labels)
+    own_cells = where if cells_given(calibrator.partition_) else None
+    return calibrator.seen_.recognise(beside, labels, own_cells)
 
 
 def check_parameters(calibrator: CalibratorState) -> None:

@@ -16,7 +16,7 @@ from hocal.calibration.by_item.model import ItemModel, Items
 from hocal.calibration.first_order.recalibration import CrossFitted, fit_recalibration
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.levels import QUANTITIES, LevelSets, level_sets
-from hocal.calibration.seen_items import SeenItems
+from hocal.calibration.seen_items import SeenItems, look_of
 from hocal.calibration.set_calibration import SetCalibration, calibrate_sets
 from hocal.cells.statistics import CellStatistics, Histogram, align_counts, sum_predictions
 
@@ -40,10 +40,20 @@ class ItemFit(NamedTuple):
 
 
 def fit_with_folds(
-    given: GivenItems, labels: Counts, where: Index, whole: CellStatistics, levels: Array
+    given: GivenItems,
+    labels: Counts,
+    where: Index,
+    whole: CellStatistics,
+    levels: Array,
+    *,
+    cells_given: bool,
 ) -> ItemFit:
-    """Fit mixtures of items, anchored to the levels of their cells, which have the statistics."""
-    folds = balanced_folds(given.fingerprints(labels), N_FOLDS)
+    """Fit mixtures of items, anchored to the levels of their cells, which have the statistics.
+
+    Cells that came with the items are among what tells items apart.
+    """
+    own_cells = where if cells_given else None
+    folds = balanced_folds(look_of(given, labels, own_cells), N_FOLDS)
     few = sparse.csr_array(labels)  # dense ones of many classes would be as large as predictions
     first = fit_recalibration(given.members, few, given.features, folds)
     items = Items(*given, where)
@@ -59,7 +69,7 @@ def fit_with_folds(
     return ItemFit(
         model,
         folds,
-        SeenItems.of(given, labels, folds),
+        SeenItems.of(given, labels, folds, own_cells),
         calibrate_sets(model, given, labels, where, folds),
         by_uncertainty,
     )

@@ -14,7 +14,7 @@ from hocal.calibration.by_item.mixtures import ItemMixtures
 from hocal.calibration.by_item.model import ItemModel, Items
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.reference import Expected
-from hocal.calibration.seen_items import SeenItems
+from hocal.calibration.seen_items import SeenItems, look_of
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -34,6 +34,7 @@ class Predictor(NamedTuple):
     cells: CellMixtures
     model: ItemModel | None
     seen: SeenItems
+    cells_given: bool  #: whether cells came with the items
 
     def mixtures(self, given: GivenItems, where: Index, own: Counts | None) -> Mixtures:
         """Return the mixture of each item, in class order."""
@@ -108,7 +109,8 @@ class Predictor(NamedTuple):
         assert self.model is not None
         if own is None:
             return self.model.predict(given.members, given.features, where)
-        folds = self.seen.folds_of(given.fingerprints(own))
+        own_cells = where if self.cells_given else None
+        folds = self.seen.folds_of(look_of(given, own, own_cells))
         mixtures = self.model.predict_without(folds, given.members, given.features, where)
         return mixtures.condition(own)
 

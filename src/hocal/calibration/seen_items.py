@@ -10,7 +10,7 @@ from hocal._base.fingerprints import Fingerprints, find
 from hocal._base.typing import Counts, Index, Mask
 from hocal.calibration.inputs import GivenItems
 
-__all__ = ["SeenItems"]
+__all__ = ["SeenItems", "look_of"]
 
 SURELY_SOME = 10.0  # expected, of which none is seen once in twenty thousand times
 DEVIATIONS = 3.0  # above what chance brings: once in a thousand times
@@ -33,9 +33,11 @@ class SeenItems(NamedTuple):
         return cls(nothing, np.empty(0, dtype=np.intp), nothing)
 
     @classmethod
-    def of(cls, given: GivenItems, labels: Counts, folds: Index) -> SeenItems:
-        """Know items that were fitted in folds."""
-        prints = given.fingerprints(labels)
+    def of(
+        cls, given: GivenItems, labels: Counts, folds: Index, cells: Index | None = None
+    ) -> SeenItems:
+        """Know items that were fitted in folds; `cells` where these came with the items."""
+        prints = look_of(given, labels, cells)
         order = np.argsort(prints, kind="stable")
         return cls(prints[order], folds[order], np.sort(given.fingerprints()))
 
@@ -51,7 +53,9 @@ class SeenItems(NamedTuple):
         place = find(fingerprints, self.fingerprints)
         return np.where(place >= 0, self.folds[place], -1)
 
-    def recognise(self, given: GivenItems, labels: Counts | None = None) -> Mask:
+    def recognise(
+        self, given: GivenItems, labels: Counts | None = None, cells: Index | None = None
+    ) -> Mask:
         """Tell which items were in the fit, with these labels or with others.
 
         An item is known by its prediction, or by its prediction and labels, where no other item of
@@ -62,7 +66,15 @@ class SeenItems(NamedTuple):
         known = _recognise(given.fingerprints(), self.inputs)
         if labels is None or not len(self.fingerprints):
             return known
-        return known | _recognise(given.fingerprints(labels), self.fingerprints)
+        return known | _recognise(look_of(given, labels, cells), self.fingerprints)
+
+
+def look_of(given: GivenItems, labels: Counts, cells: Index | None) -> Fingerprints:
+    """Return what items are known by with their labels, and with cells that came with them.
+
+    Cells that predictions have tell no more than these.
+    """
+    return given.fingerprints(labels, *(() if cells is None else (cells[:, None],)))
 
 
 def _recognise(prints: Fingerprints, fitted: Fingerprints) -> Mask:
