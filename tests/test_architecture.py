@@ -25,6 +25,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "uncertainty": [
         "array_operations",
+        "concave_maximum",
         "generalised_entropy",
         "own_entropy",
         "entropy",

@@ -494,6 +494,22 @@ def test_a_given_gradient_is_used() -> None:
     assert custom.gradient([0.5, 0.5]).tolist() == [7, 7]
 
 
+@pytest.mark.parametrize(
+    ("function", "n_classes", "largest"),
+    [
+        (lambda p: p[..., 0], 3, 1.0),
+        (lambda p: 1 - np.abs(p[..., 0] - 0.9), 2, 1.0),
+        (lambda p: np.minimum(2 * p[..., 0], 1 - p[..., 1]), 4, 1.0),
+        (lambda p: gini(p) + 0.5 * p[..., 0], 3, 7 / 8),  # at (1/2, 1/4, 1/4)
+        (lambda p: np.sqrt(p[..., 0]) + 2 * np.sqrt(p[..., 1]), 3, np.sqrt(5)),
+    ],
+)
+def test_the_maximum_of_an_entropy_of_your_own_need_not_be_at_the_centre(
+    function: Any, n_classes: int, largest: float
+) -> None:
+    assert Custom(function).maximum(n_classes) == pytest.approx(largest, abs=1e-6)
+
+
 def test_a_given_modulus_is_used() -> None:
     custom = Custom(gini, modulus=lambda distance, n_classes: distance * n_classes)
 

@@ -19,6 +19,7 @@ from hocal._base.errors import InputError
 from hocal._base.typing import Array
 from hocal._base.validation import check_array, check_n_classes, check_simplex, refuse_large
 from hocal.uncertainty.array_operations import operations_on
+from hocal.uncertainty.concave_maximum import concave_maximum
 
 __all__ = ["Entropy", "Separable", "check_distance"]
 
@@ -54,8 +55,14 @@ class Entropy(ABC):
         return self._divergence(*self._pair(truth, prediction, check_input))
 
     def maximum(self, n_classes: int) -> float:
-        """Return the largest value of G on `n_classes` classes, reached where all are as likely."""
+        """Return the largest value of G on `n_classes` classes.
+
+        A symmetric entropy reaches it where all classes are as likely; of others it is searched
+        for, and may be a bound slightly above.
+        """
         n_classes = check_n_classes(n_classes)
+        if not self.symmetric:
+            return concave_maximum(self._value, self._gradient, n_classes)
         return float(self._value(np.full(n_classes, 1 / n_classes)))
 
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
