@@ -252,6 +252,21 @@ def test_a_panel_does_not_move_items_to_another_level(fitted: hocal.SnapshotCali
     assert np.array_equal(panel.level(predictions), fitted.level(predictions))
 
 
+@pytest.mark.parametrize("method", ["predict_mixture", "predict_set", "calibration_error"])
+def test_items_whose_mixtures_do_not_fit_into_memory_are_to_come_in_batches(
+    fitted: hocal.SnapshotCalibrator, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("by_item.mixtures", "predictor"):
+        monkeypatch.setattr(f"hocal.calibration.{module}.MAX_NUMBERS", 6_000)
+    truth, predictions = confused_world(100, 42)
+    more = (labels(truth, 3, 43),) if method == "calibration_error" else ()
+
+    with pytest.raises(
+        hocal.InputError, match=r"`probabilities` must be .* for 100 items.* Pass at most \d+ items"
+    ):
+        getattr(fitted, method)(predictions, *more)
+
+
 def test_other_methods_have_no_level_sets() -> None:
     calibrator = hocal.SnapshotCalibrator(method="cells").fit(*_calibration())
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index
 from hocal.calibration.by_cell.prediction import CellMixtures
 from hocal.calibration.by_item.decomposition import decompose_items
-from hocal.calibration.by_item.mixtures import ItemMixtures
+from hocal.calibration.by_item.mixtures import MANY_CLASSES_ATOMS, MAX_NUMBERS, ItemMixtures
 from hocal.calibration.by_item.model import ItemModel, Items
 from hocal.calibration.inputs import GivenItems
 from hocal.calibration.reference import Expected
@@ -39,7 +40,7 @@ class Predictor(NamedTuple):
     def mixtures(self, given: GivenItems, where: Index, own: Counts | None) -> Mixtures:
         """Return the mixture of each item, in class order."""
         if self.model is not None:
-            return self.item_mixtures(given, where, own).to_mixtures()
+            return _list_atoms(self.item_mixtures(given, where, own))
         mixtures = self.cells.of_items(given.mean, where)
         return mixtures if own is None else mixtures.condition(own)
 
@@ -87,7 +88,7 @@ class Predictor(NamedTuple):
         """Return mixtures for averages over cells, where an item needs few atoms."""
         if self.model is None:
             return self.cells.for_averages(given.mean, where, COMPARED_ATOMS)
-        return self.item_mixtures(given, where, None).to_mixtures(n_atoms=COMPARED_ATOMS)
+        return _list_atoms(self.item_mixtures(given, where, None), COMPARED_ATOMS)
 
     def _some_at_a_time(
         self, given: GivenItems, where: Index, own: Counts | None
@@ -113,6 +114,20 @@ class Predictor(NamedTuple):
         folds = self.seen.folds_of(look_of(given, own, own_cells))
         mixtures = self.model.predict_without(folds, given.members, given.features, where)
         return mixtures.condition(own)
+
+
+def _list_atoms(items: ItemMixtures, n_atoms: int | None = None) -> Mixtures:
+    """List atoms of items; where they are too many, speak of the items and not of the atoms."""
+    try:
+        return items.to_mixtures(n_atoms=n_atoms)
+    except InputError as error:
+        fitting = max(MAX_NUMBERS // ((n_atoms or MANY_CLASSES_ATOMS) * items.n_classes), 1)
+        raise InputError(
+            "probabilities",
+            f"must be of items whose mixtures have at most {MAX_NUMBERS:,} numbers in all",
+            value=error.value,
+            remedy=f"Pass at most {fitting:,} items at a time.",
+        ) from error
 
 
 def _join(parts: Sequence[Decomposition], rows: Index | None = None) -> Decomposition:
