@@ -510,6 +510,18 @@ def test_the_maximum_of_an_entropy_of_your_own_need_not_be_at_the_centre(
     assert Custom(function).maximum(n_classes) == pytest.approx(largest, abs=1e-6)
 
 
+def test_an_entropy_that_treats_classes_differently_must_have_its_own_modulus() -> None:
+    class First(Entropy):
+        def _value(self, p: Array) -> Array:
+            return np.sqrt(p[..., 0])
+
+        def _gradient(self, p: Array) -> Array:
+            return 0.5 / np.sqrt(p) * [1, 0]
+
+    with pytest.raises(ValueError, match=r"modulus of its own, got First\. Override modulus"):
+        First().modulus(0.1, 2)
+
+
 def test_a_given_modulus_is_used() -> None:
     custom = Custom(gini, modulus=lambda distance, n_classes: distance * n_classes)
 

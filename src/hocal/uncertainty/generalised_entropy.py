@@ -68,10 +68,18 @@ class Entropy(ABC):
     def modulus(self, distance: ArrayLike, n_classes: int) -> Array:
         """Return the largest |G(p) - G(q)| over ||p - q||_1 <= distance, concave in the distance.
 
-        For the entropies of this module the extreme pair is a vertex and the point reached from it
-        by moving t = distance / 2 of its mass evenly to the other classes. The paper's
-        formula holds for distances up to 1/2 of its own units only (docs/errata.md, E3 and E4).
+        An entropy that is not symmetric must have its own. For the others of this library the
+        extreme pair is a vertex and the point reached from it by moving t = distance / 2 of its
+        mass evenly to the other classes. The paper's formula holds for distances up to 1/2
+        of its own units only (docs/errata.md, E3 and E4).
         """
+        if not self.symmetric:
+            raise InputError(
+                "entropy",
+                "must be symmetric, or have a modulus of its own",
+                value=type(self).__name__,
+                remedy="Override modulus(distance, n_classes); or set `symmetric` if it is.",
+            )
         n_classes = check_n_classes(n_classes)
         checked = check_distance(distance)
         what = f"{checked.size:,} distances of {n_classes:,} classes"
