@@ -35,7 +35,7 @@ def test_a_perfect_prediction_explains_everything() -> None:
 
     found = hocal.resolution(1 - (p**2).sum(axis=1), draw(p, 6))
 
-    assert found.lower < 1 < found.upper
+    assert found.lower < 1 <= found.upper
     assert found.width < 0.15
 
 
@@ -95,6 +95,28 @@ def test_three_labels_are_too_few() -> None:
 
 def test_items_that_do_not_differ_have_no_resolution() -> None:
     assert np.isnan(hocal.resolution([0.0, 0.1], [[4, 0], [0, 4]])).all()
+
+
+def test_differences_that_hang_on_one_item_leave_the_resolution_unknown() -> None:
+    found = hocal.resolution([0.0, 0.5], [[4, 0], [2, 2]])
+
+    assert found == (pytest.approx(0.4375), -np.inf, 1.0)
+
+
+def test_limits_of_the_resolution_are_at_most_that_of_a_perfect_prediction() -> None:
+    counts = [[4, 0]] * 10 + [[2, 2]] * 10 + [[3, 1]] * 5
+    found = hocal.resolution([0.0] * 10 + [0.6] * 10 + [0.4] * 5, counts)
+
+    assert found.upper == max(found.estimate, 1.0)
+
+
+def test_no_limit_of_the_score_is_above_that_of_certainty() -> None:
+    """The logarithm of a probability is at most 0."""
+    sure = hocal.Mixtures.from_points([[0.99, 0.01]] * 2)
+
+    found = hocal.snapshot_score(sure, [[1, 0], [0, 1]])
+
+    assert found.upper == 0
 
 
 def test_sparse_labels_give_the_numbers_of_dense_ones() -> None:

@@ -76,7 +76,8 @@ def resolution(
     Returns
     -------
     Interval
-        NaN throughout where the labels show no difference between items.
+        NaN throughout where the labels show no difference between items; a lower limit of minus
+        infinity where all differences hang on one item.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def resolution_columns(parts: Decomposition | ArrayLike, counts: Any) -> Array:
 
 def resolution_of_columns(columns: Array, confidence: float) -> Interval:
     """Return the resolution of items from what `resolution_columns` says of them."""
-    return _jackknife(columns, _explained_share, confidence)
+    return _jackknife(columns, _explained_share, confidence, most=1.0)
 
 
 def snapshot_score(mixtures: Mixtures, counts: Any, *, confidence: float = 0.95) -> Interval:
@@ -148,7 +149,7 @@ def score_columns(mixtures: Mixtures, counts: Any) -> Array:
 
 def score_of_columns(columns: Array, confidence: float) -> Interval:
     """Return the snapshot score of items from what `score_columns` says of them."""
-    return _jackknife(columns, _ratio, confidence)
+    return _jackknife(columns, _ratio, confidence, most=0.0)
 
 
 def mean_scores(probabilities: ArrayLike, counts: Any) -> MeanScores:
@@ -254,18 +255,25 @@ def _ratio(sums: Array, _: float) -> Array:
 
 
 def _jackknife(
-    columns: Array, statistic: Callable[[Array, float], Array], confidence: float
+    columns: Array, statistic: Callable[[Array, float], Array], confidence: float, *, most: float
 ) -> Interval:
-    """Return a statistic of sums over items with a normal interval by the jackknife."""
+    """Return a statistic of sums over items with a normal interval by the jackknife.
+
+    Its true value is at most `most`. Where it has no value without some item, nothing else is known
+    about it.
+    """
     level = check_fraction(confidence, "confidence")
     n_items = len(columns)
     total = columns.sum(axis=0)
     estimate = float(statistic(total, n_items))
     if not np.isfinite(estimate):
         return Interval(estimate, estimate, estimate)
+    largest = max(most, estimate)
     if n_items < 2:
-        return Interval(estimate, -np.inf, np.inf)
+        return Interval(estimate, -np.inf, largest)
     left_out = statistic(total - columns, n_items - 1)
+    if not np.isfinite(left_out).all():
+        return Interval(estimate, -np.inf, largest)
     spread = np.sqrt((n_items - 1) * np.mean((left_out - left_out.mean()) ** 2))
     half = float(special.ndtri(0.5 + level / 2) * spread)
-    return Interval(estimate, estimate - half, estimate + half)
+    return Interval(estimate, estimate - half, min(estimate + half, largest))
