@@ -1,5 +1,6 @@
 """Evaluation: distances to observed snapshots, their noise floor, aleatoric error, coverage."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,18 @@ def test_items_with_more_labels_count_with_all_their_snapshots() -> None:
     )
 
     assert error.max == pytest.approx(0, abs=1e-12)
+
+
+def test_resamples_that_are_as_far_but_for_rounding_count_as_far() -> None:
+    mixtures, p = world(60, 5, seed=0)
+    cells = np.arange(60) % 3
+    counts = draw_labels(p, 3, random_state=1)
+    error = hocal.calibration_error(mixtures, counts, cells=cells, n_resamples=9, random_state=2)
+
+    tied = replace(error, null=np.tile(error.per_cell * (1 - 1e-15), (9, 1)))
+
+    assert tied.p_value == 1
+    assert tied.p_value_per_cell.tolist() == [1, 1, 1]
 
 
 def test_cells_compared_in_blocks_have_the_distances_of_all_at_once(

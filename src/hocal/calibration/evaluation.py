@@ -42,6 +42,7 @@ FEWEST_DRAWN = 10
 FEW_CLASSES = 20  # up to which counts of a few labels are as small as those of a sparse matrix
 PROJECTED_NUMBERS = 1 << 20  # in the atoms of cells that are projected at once, 8 MB
 BLOCK_NUMBERS = 1 << 22  # in the labels of cells that are compared at once
+TIED = 1e-9  # distances that differ by less are equal but for rounding
 LATTICE_ROUNDING = 1e-6  # labels by which k times an atom may miss whole numbers
 
 Predictor = Literal["mixture", "snapshot"]
@@ -138,13 +139,13 @@ class CalibrationError:
     @property
     def p_value(self) -> float:
         """Chance of a `mean` at least this large if the predictions were perfectly calibrated."""
-        exceeded = (self._item_average(self.null) >= self.mean).sum()
+        exceeded = (self._item_average(self.null) >= self.mean - TIED).sum()
         return float((1 + exceeded) / (1 + len(self.null)))
 
     @property
     def p_value_per_cell(self) -> Array:
         """The same chance for each cell on its own; NaN for a cell without items."""
-        exceeded = (1 + (self.null >= self.per_cell).sum(axis=0)) / (1 + len(self.null))
+        exceeded = (1 + (self.null >= self.per_cell - TIED).sum(axis=0)) / (1 + len(self.null))
         return np.where(self.n_items > 0, exceeded, np.nan)
 
     @property
