@@ -13,6 +13,7 @@ from hocal._base.shares import percent
         (None, "-"),
         (float("nan"), "-"),
         (0, "0%"),
+        (-0.0, "0%"),
         (1e-9, "under 0.1%"),
         (0.0004, "under 0.1%"),
         (0.004, "0.4%"),

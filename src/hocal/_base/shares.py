@@ -35,9 +35,9 @@ def percent(share: float | None, digits: int = 0) -> str:
         return "-"
     if share < 0:
         return f"-{percent(-share, digits)}"
-    exact = share in (0, 1)
+    exact = share in (0, 1)  # and so is -0.0
     fine = not exact and (share < SMALL or LARGE < share < 1)
-    text = f"{100 * share:.{max(digits, FINEST) if fine else digits}f}"
+    text = f"{100 * abs(share):.{max(digits, FINEST) if fine else digits}f}"
     if share > 0 and float(text) == 0:
         return f"under {10**-FINEST:g}%"
     if share < 1 and float(text) == 100:
