@@ -16,7 +16,7 @@ CODE_LIMIT = 2**62  # of integers that stand for rows: their sums stay below 2**
 
 
 class Compressed(NamedTuple):
-    """Distinct rows of a count matrix, in lexicographic order when the matrix is dense."""
+    """Distinct rows of a count matrix, in lexicographic order."""
 
     unique: Counts  #: (n_distinct, n_classes)
     multiplicity: IntArray  #: (n_distinct,) how often each occurs
@@ -91,12 +91,15 @@ def _group(codes: IntArray) -> tuple[Index, Index, IntArray]:
 
 
 def _padded_entries(matrix: sparse.csr_array) -> IntArray:
-    """Return each row's (class, count) entries side by side, padded with zeros."""
+    """Return integers that order like the rows: their entries side by side, padded with zeros.
+
+    Of two rows the one whose first label is of a later class comes first.
+    """
     lengths = np.diff(matrix.indptr)
     place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)
     longest = max(int(lengths.max()), 1)
     entries = np.zeros((len(lengths), longest, 2), dtype=np.int64)
-    entries[row, place, 0] = matrix.indices + 1
+    entries[row, place, 0] = matrix.shape[1] - matrix.indices
     entries[row, place, 1] = matrix.data
     return entries.reshape(len(lengths), -1)
