@@ -14,7 +14,7 @@ BENCHMARKS := imports wasserstein decomposition deconvolution calibration items 
 
 # Those that run on a CPU; the last writes the tables of experiments/README.md.
 EXPERIMENTS := xray cifar10h_table entropy_histograms galleries calibration_errors ferplus_table binary_regression \
-	items prototypes panels label_pairs item_methods first_order scales worlds random_worlds single_items left_open \
+	items prototypes halves panels label_pairs item_methods first_order scales worlds random_worlds single_items left_open \
 	label_efficiency certificate_widths limit_widths entropy_limits hard_use ranking monitor monitor_streams judges next_labels set_coverage budget_split head_convergence agreement tables
 
 .PHONY: help demo test fuzz simulations check docs notebooks picture oldest bench bench-tiny reproduce clean

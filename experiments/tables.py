@@ -683,6 +683,24 @@ def prototypes() -> str:
     return table(["resolution", *heads], rows)
 
 
+def halves() -> str:
+    """Return what items reach on average, and on halves like those on which they were asked for."""
+    rows = []
+    for title, found in stored("halves")["rows"].items():
+        row = [title]
+        row.append(f"{number(found['cells before'])} ({number(found['cells'])})")
+        row.append(f"{found['pairs as good for cells']:.0%}")
+        for kind in ("alone", "own"):
+            part = found[kind]
+            reached = f"{number(part['there'])} -+ {number(part['spread'])}"
+            row += [number(part["asked"]), f"**{reached}**", number(part["mean"])]
+        rows.append(row)
+    heads = ["cells there (on average)", "pairs as good for cells"]
+    for kind in ("alone", "own labels"):
+        heads += [f"asked, {kind}", f"items there, {kind}", f"on average, {kind}"]
+    return table(["resolution", *heads], rows)
+
+
 def panels() -> str:
     """Return by which part the predicted entropy of panels is off."""
     shown = ("plug-in of k labels", "cells", "items", "cells, Brier", "items, Brier")
@@ -1086,6 +1104,7 @@ TABLES: tuple[Maker, ...] = (
     items,
     items_scores,
     prototypes,
+    halves,
     panels,
     label_pairs,
     item_methods,

@@ -94,6 +94,14 @@ def bimodal(n_items: int, generator: Generator, n_classes: int = 5) -> Scene:
     return Scene(_normalise((mean + 0.02) * noise), _normalise(truth), _normalise(mean), aleatoric)
 
 
+def agreed(n_items: int, generator: Generator, slips: float) -> Scene:
+    """Let people agree, but for slips, on a class about which the model knows little."""
+    mean = generator.dirichlet(np.ones(10), size=n_items)
+    own = (mean.cumsum(axis=1) < generator.random((n_items, 1))).sum(axis=1)
+    truth = (1 - slips) * np.eye(10)[np.minimum(own, 9)] + slips / 10
+    return Scene(mean, truth, (1 - slips) * mean + slips / 10, _entropy(truth))
+
+
 def _spread(mean: Array, precision: float, generator: Generator) -> tuple[Array, Array, Array]:
     """Draw from Dirichlet distributions; return the draws, their means and expected entropies."""
     concentrations = precision * mean
@@ -117,6 +125,8 @@ WORLDS: dict[str, Callable[[int, Generator], Scene]] = {
     "lapses, class known": partial(lapses, known=True),
     "lapses, class unknown": partial(lapses, known=False),
     "bimodal": bimodal,
+    "people agree": partial(agreed, slips=0.0),
+    "people agree but for 1%": partial(agreed, slips=0.01),
     "fixed confusions, 20 classes": partial(confusions, n_classes=20),
     "fixed confusions, 100 classes": partial(confusions, n_classes=100),
 }

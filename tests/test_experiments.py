@@ -575,6 +575,23 @@ def test_uncertainty_is_as_near_the_truth_as_asked_in_every_known_world() -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("title", ["ImageNet-16H vgg19, k = 2"])
+def test_a_pair_of_halves_says_what_is_stored(load: Load, title: str) -> None:
+    name, k = title.split(", k = ")
+    found = load("halves").resample(name, int(k), 0)
+
+    assert_same(found, stored("halves")["rows"][title]["first"], tolerance=5e-3)
+
+
+def test_items_reach_what_was_asked_on_halves_like_those_it_was_asked_on() -> None:
+    """Within the .02 of a row, or what single pairs scatter by where that is more."""
+    for found in stored("halves")["rows"].values():
+        for kind in ("alone", "own"):
+            part = found[kind]
+            assert part["there"] >= part["asked"] - max(0.02, part["spread"])
+
+
+@pytest.mark.slow
 def test_a_random_world_is_as_stored(load: Load) -> None:
     script = load("random_worlds")
     found = script.resample(script.CLASSES, 100, 0)
