@@ -186,6 +186,7 @@ def test_repeated_judgements_are_refused_unless_something_is_said_about_them() -
         ([[1, -1], [2, 0]], {}, "must be non-negative"),
         ([[1, 1]], {"item": "x"}, "`item` must be left out for counts"),
         ([[1, 1]], {"confidence": 2}, "`confidence`"),
+        ([[1, 1]], {"ordinal": "yes"}, "`ordinal` must be True or False, got 'yes'"),
         (coders(), {"label": "value"}, "`item` must name the column"),
         (coders(), {"item": "unit", "label": "value", "gold": "value"}, "`gold` must be left out"),
         (

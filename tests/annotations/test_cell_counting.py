@@ -417,6 +417,7 @@ def test_problem_is_named(engine: str, problem: str) -> None:
             "`probability_columns` must name a different column for each of the 2 classes",
         ),
         ({"probability_columns": ["a", "b", "b"]}, "a different column for each of the 3 classes"),
+        ({"probability_columns": 3}, "a different column for each of the 3 classes, got 3"),
         ({"cell": "a"}, "`cell` must be left out with a TopLabelPartition"),
         (
             {"partition": hocal.QuantilePartition()},

@@ -222,6 +222,15 @@ def test_columns_of_annotators_are_counted(convert: Any) -> None:
     assert labels.counts.tolist() == [[1, 0], [1, 1]]
 
 
+def test_columns_of_annotators_are_named_by_an_index_or_one_by_one() -> None:
+    table = pd.DataFrame({"i": [1, 2], "a": ["x", "y"], "b": ["y", "y"]})
+
+    by_index = count_labels(table, item="i", label=table.columns[1:])
+    one_by_one = count_labels(table, item="i", label=iter(["a", "b"]))  # type: ignore[arg-type]
+
+    assert by_index.counts.tolist() == one_by_one.counts.tolist() == [[1, 1], [0, 2]]
+
+
 @pytest.mark.parametrize("engine", [name for name in IN_PROCESS if name != "pandas of objects"])
 def test_columns_of_counts_are_read(engine: str) -> None:
     labels = count_labels(

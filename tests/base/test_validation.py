@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -20,6 +21,7 @@ from hocal._base.validation import (
     check_finite_matrix,
     check_fraction,
     check_integer,
+    check_names,
     check_number,
     check_random_state,
     check_same_length,
@@ -525,6 +527,11 @@ def test_arguments_about_different_items_are_both_named() -> None:
         "rule": "must describe the same items",
         "value": "2 and 3 rows",
     }
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Index, pd.Series])
+def test_names_are_a_list_or_a_column(kind: Callable[[list[str]], Any]) -> None:
+    assert check_names(kind(["a", "b"]), "classes", 2) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,10 @@ P = np.array([[0.4, 0.6], [0.5, 0.5]])
             "must have at most 100 groups, got 120",
         ),
         (
+            lambda _: hocal.SnapshotCalibrator().fit(P, [[1, 1]] * 2, by=[["a"], ["b", "c"]]),
+            "`by` must be an array, got rows of different lengths",
+        ),
+        (
             lambda _: hocal.SnapshotCalibrator(hocal.PrecomputedPartition(2)).fit(
                 P, [[1, 1]] * 2, by=["a", "b"]
             ),

@@ -174,6 +174,23 @@ def test_the_student_of_digits_is_useful_but_weak() -> None:
     assert 0.7 < agreement < 0.9
 
 
+def test_many_digits_are_taught_like_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The distances of all to all would take gigabytes: they are computed block by block."""
+    at_once = make_ambiguous_digits(50, random_state=0)
+    monkeypatch.setattr("hocal.datasets.digits.TAUGHT_AT_ONCE", 7)
+
+    in_blocks = make_ambiguous_digits(50, random_state=0)
+
+    np.testing.assert_allclose(
+        in_blocks.label_distributions, at_once.label_distributions, rtol=1e-12
+    )
+
+
+def test_a_million_digits_are_refused() -> None:
+    with pytest.raises(hocal.InputError, match="`n_items` must be at most 200,000, got 1,000,000"):
+        make_ambiguous_digits(10**6)
+
+
 def test_pixels_of_digits_lie_between_zero_and_one() -> None:
     pixels = make_ambiguous_digits(500, random_state=1).features
 

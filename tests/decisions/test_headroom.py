@@ -498,6 +498,13 @@ def test_statistics_of_accuracy_enclose_it_whatever_the_label_distribution() -> 
             assert above >= 1 - p.max() - 1e-12
 
 
+def test_a_trillion_labels_of_an_item_are_measured_like_a_million() -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 12)
+    many, few = (hocal.headroom(p, np.full((12, 3), n)).irreducible for n in (10**12, 10**6))
+
+    assert many.lower == pytest.approx(few.lower, rel=1e-3)
+
+
 def test_no_model_is_worse_than_the_best_possible_one() -> None:
     """Two labels agree with 68% only, but people agree with a model that says heads with 80%."""
     counts = np.random.default_rng(0).multinomial(2, [0.8, 0.2], size=50_000)

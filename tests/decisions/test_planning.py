@@ -413,6 +413,15 @@ def test_frame_has_a_row_for_each_split(plan: BudgetPlan) -> None:
             {"n_simulations": 1},
             "`n_simulations` must be an integer of at least 2, got 1",
         ),
+        (WORLD, 100, {"n_simulations": 10**6}, "`n_simulations` must be at most 1,000, got"),
+        (WORLD, 100, {"k": [[1, 2], [3]]}, "`k` must be an array, got rows of different lengths"),
+        (
+            WORLD,
+            10**9,
+            {"k": 2},
+            r"`budget` must need at most 4 GB, got [\d.]+ GB for 500,000,000 simulated items",
+        ),
+        (WORLD, 2**61, {"k": 2}, "`budget` must need at most 4 GB"),
         (
             WORLD,
             100,

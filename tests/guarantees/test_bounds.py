@@ -531,6 +531,14 @@ def test_a_smaller_delta_widens_the_betting_interval() -> None:
             lambda: moment_interval([0.5], 0.1),
             "`number of moments` must be an integer of at least 2, got 1",
         ),
+        (
+            lambda: brier_sample_size(1e300, 0.05),
+            r"`epsilon` must be a number greater than 0 and at most 1e\+100, got 1e\+300",
+        ),
+        (
+            lambda: brier_sample_size(1e-100, 0.05, scale=1e100),
+            "`epsilon` must be at least 1e-100, got 1e-200",
+        ),
         (lambda: brier_sample_size(0.1, 0.05, k=1), "`k` must be an integer of at least 2, got 1"),
         (
             lambda: plugin_interval(3.0, 2, 2),

@@ -15,6 +15,7 @@ import hocal
 from hocal import Mixtures, TopLabelPartition
 from hocal.cells.partitions import CellLayout
 from hocal.cells.statistics import CellStatistics, Histogram, align_counts
+from hocal.guarantees.bernstein import bernstein_estimator
 from hocal.guarantees.bounds import epsilon_bound
 from hocal.guarantees.cell_error import cell_epsilon
 from hocal.guarantees.cell_folds import advise_folds, assign_folds
@@ -28,13 +29,41 @@ from hocal.guarantees.cell_uncertainty import (
 )
 from hocal.guarantees.certificates import Certificate, certify
 from hocal.guarantees.effective_items import fewer_items
+from hocal.guarantees.item_statistics import statistic_values
 from hocal.guarantees.promises import FIXED_NUMBER, KNOWN_NUMBERS
+from hocal.uncertainty.snapshots import sub_snapshots
 
 EVERY = [
     (quantity, entropy)
     for quantity in ("predictive", "aleatoric", "epistemic")
     for entropy in ("shannon", "brier")
 ]
+
+
+@pytest.mark.parametrize("leader", [None, 0])
+def test_a_statistic_of_many_labels_is_its_mean_over_their_snapshots(leader: int | None) -> None:
+    estimator = bernstein_estimator("shannon", 3, 4, side="upper", leader=leader)
+    counts = np.array([[3, 2, 0, 2], [0, 0, 7, 0], [5, 1, 1, 0]])
+    thinned = sub_snapshots(counts, 3)
+    advice = Advice({("upper", 3): estimator})
+
+    values, _ = statistic_values(Sample(counts, np.ones(3)), advice, "upper")
+
+    each = thinned.probabilities * estimator(thinned.snapshots)
+    assert values == pytest.approx(np.bincount(thinned.items, each), rel=1e-12)
+
+
+def test_a_statistic_of_a_trillion_labels_is_that_of_their_shares() -> None:
+    estimator = bernstein_estimator("shannon", 5, 2, side="lower")
+    advice = Advice({("lower", 5): estimator})
+    shares = np.array([[0.5, 0.5], [0.25, 0.75]])
+
+    values = [
+        statistic_values(Sample((n * shares).astype(np.int64), np.ones(2)), advice, "lower")[0]
+        for n in (10**8, 10**12)
+    ]
+
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
 def statistics_of(counts: Any, cells: NDArray[np.int64], n_cells: int) -> CellStatistics:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,6 +15,7 @@ from hocal import plot
 
 # A drawing takes a tenth of a second, a training run more.
 DRAWN, TRAINED = 0.15, 0.05
+MOST_EPOCHS = 100  # of a training that is tried: a longer one takes as long as it was asked to
 
 
 def displays(world: Any, probabilities: Any, counts: Any) -> Iterator[tuple[str, Any, Any, float]]:
@@ -87,4 +89,15 @@ def networks() -> Iterator[tuple[str, Any, Any, float]]:
             arguments["members"] = [model, model]
         if name == "decompose_members":
             arguments["kind"] = "mutual-information"
-        yield f"torch.{name}", thing, arguments, TRAINED if name == "train" else 1.0
+        if name == "train":
+            yield "torch.train", train_copy, arguments, TRAINED
+        else:
+            yield f"torch.{name}", thing, arguments, 1.0
+
+
+def train_copy(model: Any, loader: Any, *, epochs: Any, **options: Any) -> Any:
+    """Train a model that stays as it is: a diverged one would be good for no other call."""
+    from hocal.torch import train
+
+    tried = min(epochs, MOST_EPOCHS) if type(epochs) is int else epochs
+    return train(deepcopy(model), loader, epochs=tried, **options)

@@ -306,6 +306,33 @@ def test_a_loss_that_is_not_a_number_ends_training() -> None:
         train(head, batches, loss=head.loss, epochs=2, device="cpu")
 
 
+class Failing(list[tuple[Tensor, Tensor]]):
+    """Batches that hold no numbers from the second epoch on."""
+
+    n_epochs = 0
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        self.n_epochs += 1
+        features, counts = self[0]
+        yield (features if self.n_epochs == 1 else features * torch.nan), counts
+
+
+def test_a_model_that_diverges_keeps_the_weights_of_its_best_epoch() -> None:
+    head = SnapshotHead(1, 2, in_features=1)
+    batches = [(torch.ones(2, 1), torch.tensor([[1, 0], [1, 0]]))]
+    seen = []
+
+    with pytest.raises(FloatingPointError, match="training loss of epoch 2 is nan"):
+        train(
+            head, Failing(batches), loss=head.loss, epochs=3, validation=batches, device="cpu",
+            progress=lambda _: seen.append(head.linear.weight.clone()),
+        )  # fmt: skip
+
+    assert len(seen) == 1
+    assert torch.equal(head.linear.weight, seen[0])
+    assert not head.training
+
+
 def test_a_model_without_trainable_parameters_is_refused() -> None:
     with pytest.raises(ValueError, match="`model` must have parameters that require gradients"):
         train(SnapshotHead(1, 2), [1], loss=lambda a, b: a + b, epochs=1, device="cpu")

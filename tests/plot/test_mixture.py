@@ -105,7 +105,7 @@ def test_an_empirical_cell_keeps_its_classes(empirical_scene: Any) -> None:
 
 
 def test_all_classes_need_names() -> None:
-    with pytest.raises(ValueError, match="`classes` must name all 4 classes, got 2 names"):
+    with pytest.raises(ValueError, match="`classes` must be a list of 4 names, got 2"):
         MixtureDisplay.from_predictions(FOUR, classes=["a", "b"])
 
 

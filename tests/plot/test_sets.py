@@ -90,7 +90,7 @@ def test_a_classifier_is_asked_for_its_classes() -> None:
 
 
 def test_all_classes_need_names() -> None:
-    with pytest.raises(ValueError, match="`classes` must name all 2 classes, got 1 names"):
+    with pytest.raises(ValueError, match="`classes` must be a list of 2 names, got 1"):
         PredictionSetDisplay.from_predictions(
             hocal.Mixtures.from_points([[0.5, 0.5]]), classes=["a"]
         )

@@ -160,6 +160,14 @@ def test_a_scale_is_measured_in_its_steps(table: pd.DataFrame) -> None:
     assert len(summary["items"]) == 5
 
 
+@pytest.mark.parametrize("flag", ["ordinal", "forecast"])
+def test_a_flag_is_true_or_false(flag: str) -> None:
+    flags: dict[str, Any] = {flag: np.ones(2)}
+
+    with pytest.raises(hocal.InputError, match=f"`{flag}` must be True or False"):
+        summarise_labels([[1, 0], [0, 1]], **flags)
+
+
 def test_every_format_is_made_of_the_summary(labels: LabelSummary) -> None:
     report = Report(labels)
 

@@ -455,10 +455,25 @@ def test_a_check_object_is_asked_for_its_dict(example: Example, check: dict[str,
     assert quick(example, check=Check())["trust"]["check"] == check | {"design_effect": None}
 
 
+def test_planning_is_done_or_not(example: Example) -> None:
+    with pytest.raises(hocal.InputError, match="`planning` must be True or False, got 'later'"):
+        summarise(example.calibrator, example.probabilities, planning="later")  # type: ignore[arg-type]
+
+
+class Sulking:
+    """A thing without a length, which says so in its own way."""
+
+    def __len__(self) -> int:
+        raise RuntimeError("no length")
+
+    def __getitem__(self, row: int) -> None:
+        raise AssertionError("asked, although there are no rows")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"classes": ["a", "b"]}, "`classes` must hold 4 different names, got 2 in 2"),
+        ({"classes": ["a", "b"]}, "`classes` must be a list of 4 names, got 2"),
         ({"classes": ["a", "a", "b", "c"]}, "`classes` must hold 4 different names, got 3 in 4"),
         (
             {"items": ["one"]},
@@ -479,7 +494,15 @@ def test_a_check_object_is_asked_for_its_dict(example: Example, check: dict[str,
             "which `hocal check --json` prints, got dict without 'n_judgements'",
         ),
         ({"check": "ok"}, "`check` must be an AnnotationCheck or its .*, got str"),
-        ({"classes": 4}, "`classes` must hold 4 different names, got 4"),
+        ({"classes": 4}, "`classes` must be a list of 4 names, got int"),
+        (
+            {"features": [[0.5, 0.5]]},
+            "`probabilities` and `features` must describe the same items, got 400 and 1 rows",
+        ),
+        (
+            {"images": Sulking()},
+            "`images` must be a sequence with an entry for each of 400 items, got no length",
+        ),
         ({"n_listed": -1}, "`n_listed` must be an integer of at least 0, got -1"),
         ({"n_gallery": 1.5}, "`n_gallery` must be an integer of at least 0, got 1.5"),
         ({"confidence": 2}, "`confidence` must lie strictly between 0 and 1, got 2"),

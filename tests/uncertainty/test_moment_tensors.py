@@ -276,6 +276,20 @@ def test_a_tensor_too_large_to_write_down_is_refused() -> None:
         to_tuples(at(7, 0, 0, 0, 0, 0, 0, 0, 0, 0), 7, n_classes=10)
 
 
+def test_a_distribution_beyond_digits_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match=r"must have about 10\*\*6426 entries on its last axis"):
+        thin_distribution([0.5, 0.5], 10**9, 1, n_classes=1000)
+
+
+def test_classes_may_be_counted_in_eight_bits() -> None:
+    p = np.full(6, 1 / 6)
+    few: Any = np.int8(3)
+
+    found = nearest_realisable(p, 2, n_classes=few).distance
+
+    assert found == nearest_realisable(p, 2, n_classes=3).distance
+
+
 def test_a_batch_has_no_nearest_mixture() -> None:
     with pytest.raises(
         ValueError, match=r"`distribution` must be a single distribution, got shape \(2, 3\)"

@@ -6,12 +6,14 @@ import itertools
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
+import hocal
 from hocal._base.typing import Array
 from hocal.guarantees.bernstein import Side, bernstein_estimator
 from hocal.guarantees.bernstein_proofs import chebyshev_grid, simplex_excess
@@ -511,10 +513,26 @@ def test_an_order_above_an_items_labels_is_refused() -> None:
         factorial_moments([[2, 2], [1, 1]], [0, 3])
 
 
-@pytest.mark.parametrize("exponents", [[0.5, 1], [-1, 2], 3, [[[1, 0]]]])
-def test_exponents_must_be_whole_vectors(exponents: object) -> None:
-    with pytest.raises(ValueError, match="`exponents` must be whole numbers"):
-        factorial_moments([[2, 2]], exponents)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("exponents", "rule"),
+    [
+        ([0.5, 1], "must be whole numbers, got 0.5 in row 0"),
+        ([-1, 2], "must be non-negative, got -1 in row 0"),
+        (3, r"must have the shape \(n_classes,\) or \(n_moments, n_classes\), got \(\)"),
+        ([[[1, 0]]], "must have the shape"),
+        ([], "must have the shape"),
+        ([[2**61, 2**61]], "must be at most 10,000, got 2,305,843,009,213,693,952"),
+        ([1e30, 0], r"must be below 2\*\*62"),
+    ],
+)
+def test_exponents_must_be_whole_vectors(exponents: Any, rule: str) -> None:
+    with pytest.raises(hocal.InputError, match=f"`exponents` {rule}"):
+        factorial_moments([[2, 2]], exponents)
+
+
+def test_moments_of_high_order_are_numbers() -> None:
+    """Of 200 labels of a class all are drawn: each product alone is beyond any float."""
+    assert factorial_moments([[200, 0], [199, 1]], [200, 0]).tolist() == [1.0, 0.0]
 
 
 def test_weights_must_match_the_items() -> None:
@@ -546,8 +564,19 @@ def test_many_classes_need_an_entropy_that_is_a_sum() -> None:
 
 @pytest.mark.parametrize("side", ["minimax", "upper"])
 def test_programs_that_no_memory_holds_are_refused_before_they_are_made(side: Side) -> None:
-    with pytest.raises(ValueError, match=r"got 8e\+05 GB for a linear program over 1,000,000"):
+    with pytest.raises(ValueError, match=r"got 2e\+07 GB for a linear program over 1,000,000"):
         bernstein_estimator("shannon", 1_000_000, 2, side=side)
+
+
+def test_programs_that_take_minutes_and_all_memory_are_refused() -> None:
+    """They are held many times over while they are solved."""
+    with pytest.raises(ValueError, match=r"`k` must need at most 4 GB, got 7\.3\d GB for a linear"):
+        bernstein_estimator("shannon", 600, 3)
+
+
+def test_a_ragged_reference_is_refused() -> None:
+    with pytest.raises(hocal.InputError, match="`reference` must be an array, got rows of"):
+        bernstein_estimator("shannon", 2, 3, side="upper", reference=[[1, 2], [3]])
 
 
 @pytest.mark.parametrize("reference", [[1, 1], [1.0, 1.0, 0.5]])

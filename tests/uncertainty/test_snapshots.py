@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+import hocal
 import reference
 from hocal._base.typing import IntArray
 from hocal.uncertainty.distinct_counts import compress
@@ -76,6 +77,24 @@ def test_a_list_beyond_the_size_guard_is_refused() -> None:
         ValueError, match="`k` must give at most 54 snapshots, got 55 for k=2 and 10 classes"
     ):
         enumerate_snapshots(2, 10, max_size=54)
+
+
+def test_a_size_beyond_digits_is_told_by_its_power_of_ten() -> None:
+    with pytest.raises(hocal.InputError, match=r"got about 10\*\*6426 for k=1000000000 and 1000"):
+        enumerate_snapshots(10**9, 1000)
+
+
+def test_a_list_that_takes_more_than_its_rows_to_make_is_refused() -> None:
+    """Its rows alone would take 1.2 GB, and five times as much while they are listed."""
+    with pytest.raises(hocal.InputError, match=r"got 6\.4 GB for 50,015,001 snapshots"):
+        enumerate_snapshots(10_000, 3, max_size=10**9)
+
+
+def test_sizes_of_eight_bits_are_numbers_like_others() -> None:
+    k, n_classes = np.int8(100), np.int8(100)
+
+    assert n_snapshots(k, n_classes) == math.comb(199, 99)
+    assert enumerate_snapshots(np.int8(2), np.int8(30)).shape == (465, 30)
 
 
 def test_a_list_at_the_size_guard_is_made() -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "MAX_CLASSES",
     "MAX_LISTED",
     "MAX_NUMBERS",
+    "MAX_REPEATS",
     "MAX_RESAMPLES",
     "MAX_SNAPSHOT",
     "at_most",
@@ -29,6 +30,7 @@ __all__ = [
     "check_n_resamples",
     "check_number",
     "check_random_state",
+    "check_repeats",
     "check_snapshot_size",
     "refuse_large",
 ]
@@ -37,6 +39,7 @@ MAX_CLASSES = 1_000_000  # of a formula: what lists them takes 8 MB
 MAX_SNAPSHOT = 1_000_000_000  # labels per item of a formula: floats still tell such from the next
 MAX_LISTED = 1_000_000  # labels per item where numbers of votes are listed: 8 MB
 MAX_NUMBERS = 500_000_000  # of an array that is made from sizes alone: 4 GB
+MAX_REPEATS = 1_000  # of a whole study: the error of a mean is a thirtieth of the spread
 MAX_RESAMPLES = 10_000  # simulations of a p-value: four digits
 # counts below this can be added in pairs without leaving int64
 COUNT_LIMIT = 2**62
@@ -74,6 +77,11 @@ def check_snapshot_size(
 def check_n_resamples(value: Any) -> int:
     """Return a number of simulations that a p-value can rest on."""
     return at_most(check_integer(value, "n_resamples", minimum=1), "n_resamples", MAX_RESAMPLES)
+
+
+def check_repeats(value: Any, name: str, *, minimum: int = 1) -> int:
+    """Return how often a study is repeated, each time with a calibrator of its own."""
+    return at_most(check_integer(value, name, minimum=minimum), name, MAX_REPEATS)
 
 
 def at_most(value: int, name: str, maximum: int) -> int:

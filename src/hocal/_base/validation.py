@@ -30,6 +30,7 @@ from hocal._base.scalar_checks import (
     check_n_resamples,
     check_number,
     check_random_state,
+    check_repeats,
     check_snapshot_size,
     refuse_large,
 )
@@ -46,6 +47,8 @@ __all__ = [
     "NON_NEGATIVE",
     "SUM_TOLERANCE",
     "SUM_TO_ONE",
+    "as_array",
+    "at_most",
     "check_array",
     "check_cells",
     "check_choice",
@@ -55,6 +58,7 @@ __all__ = [
     "check_flag",
     "check_fraction",
     "check_integer",
+    "check_integers",
     "check_kind",
     "check_mass",
     "check_n_classes",
@@ -62,11 +66,13 @@ __all__ = [
     "check_names",
     "check_number",
     "check_random_state",
+    "check_repeats",
     "check_same_length",
     "check_simplex",
     "check_snapshot_size",
     "check_weights",
     "check_whole",
+    "known_length",
     "label_totals",
     "refuse_large",
 ]
@@ -270,13 +276,29 @@ def check_cells(
 
 
 def check_names(names: Any, name: str, n_names: int) -> list[Any]:
-    """Return names after checking that there is one for each thing."""
-    sized = isinstance(names, (Sequence, np.ndarray)) and not isinstance(names, (str, bytes))
-    flat = sized and (not isinstance(names, np.ndarray) or names.ndim == 1)
+    """Return names after checking that there is one for each thing, before any of them is read."""
+    listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
+    flat = listed or len(getattr(names, "shape", ())) == 1  # an array, or a column of a table
     if not flat or len(names) != n_names:
         found = f"{len(names)}" if flat else type(names).__name__
         raise InputError(name, f"must be a list of {n_names} names", value=found)
     return list(names)
+
+
+def known_length(values: Any) -> int | None:
+    """Return how many values there are, None of what does not know."""
+    try:
+        return len(values)
+    except Exception:  # an object of somebody else may raise anything
+        return None
+
+
+def check_integers(
+    values: ArrayLike, name: str, *, minimum: int, maximum: int | None = None, why: str = ""
+) -> list[int]:
+    """Return one integer, or several, as a list; see `check_integer`."""
+    found = _as_numbers(values, name).reshape(-1).tolist()
+    return [check_integer(x, name, minimum=minimum, maximum=maximum, why=why) for x in found]
 
 
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
@@ -301,13 +323,10 @@ def check_whole(values: ArrayLike, name: str, *, rows: Index | None = None) -> I
     return array.astype(np.int64, copy=False)
 
 
-def _as_numbers(values: Any, name: str) -> NDArray[Any]:
-    """Return an array of numbers, refusing ragged lists, objects, strings and dates."""
-    if np.ma.is_masked(values):
-        remedy = "Fill in or drop what is masked."
-        raise InputError(name, "must have no masked entries", remedy=remedy)
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """Return values of any kind as an array, refusing ragged lists and what is no array."""
     try:
-        array = np.asarray(values)
+        return np.asarray(values)
     except ValueError as error:
         found = "rows of different lengths or shapes"
         raise InputError(
@@ -316,6 +335,14 @@ def _as_numbers(values: Any, name: str) -> NDArray[Any]:
     except Exception as error:  # an object of somebody else may raise anything
         found = f"{type(values).__name__}: {error}"
         raise InputError(name, "must be an array", value=found) from error
+
+
+def _as_numbers(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of numbers, refusing ragged lists, objects, strings and dates."""
+    if np.ma.is_masked(values):
+        remedy = "Fill in or drop what is masked."
+        raise InputError(name, "must have no masked entries", remedy=remedy)
+    array = as_array(values, name)
     if array.dtype.kind not in _NUMBER_KINDS:
         raise InputError(
             name,

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from hocal._base.errors import InputError, Setting
 from hocal._base.typing import IntArray
-from hocal._base.validation import check_choice
+from hocal._base.validation import check_choice, known_length
 from hocal.annotations.judgements import Judgements, check_classes, read_judgements, value_of_label
 from hocal.annotations.predictions import (
     Predictions,
@@ -220,7 +220,8 @@ def _count(
 
 def _check_columns(classes: Sequence[Any], columns: Sequence[str]) -> tuple[Any, ...]:
     names = check_classes(classes)
-    if isinstance(columns, str) or len(columns) != len(names) or len(set(columns)) < len(names):
+    listed = not isinstance(columns, str) and known_length(columns) == len(names)
+    if not listed or len(set(columns)) < len(names):
         rule = f"must name a different column for each of the {len(names)} classes"
         raise InputError("probability_columns", rule, value=repr(columns))
     if len(names) > _MOST_CLASSES:

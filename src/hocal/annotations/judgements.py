@@ -135,6 +135,7 @@ def stack_columns(frame: Frame, item: str, columns: Sequence[str], name: str = "
 
 def _stack(frame: Frame, item: str, columns: Sequence[str], name: str) -> _Rows:
     """Put the columns of the annotators below each other."""
+    columns = list(columns)
     if not columns:
         raise InputError("label", "must name at least one column")
     places = {f"label_{i}": column for i, column in enumerate(columns)}

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_kind, check_same_length
+from hocal._base.validation import as_array, check_kind, check_same_length
 from hocal.cells.protocol import CellLayout, Frame, Partition, check_n_cells, find_partition
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def group_names(texts: ArrayLike) -> list[str]:
 
 def group_texts(by: ArrayLike) -> NDArray[np.str_]:
     """Return groups as text, one for each item: 1, 1.0 and "1" are the same group."""
-    values = np.asarray(by)
+    values = as_array(by, "by")
     if values.ndim != 1 or not len(values):
         raise InputError("by", "must hold one group for each item", value=f"shape {values.shape}")
     if values.dtype.kind not in "bfO":

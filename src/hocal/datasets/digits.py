@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hocal._base.typing import Array, IntArray
-from hocal._base.validation import check_integer, check_random_state, refuse_large
+from hocal._base.validation import at_most, check_integer, check_random_state
 from hocal.cells.partitions import TopLabelPartition
 from hocal.datasets.worlds import World, cell_mixtures
 
@@ -30,6 +30,8 @@ NOISE = 0.35
 BLUR = 0.9
 # of the first digit in a blend: neither wins
 SHARES = (0.35, 0.65)
+MAX_IMAGES = 200_000  # of a few hundred digits: they take seconds, and 640 MB
+TAUGHT_AT_ONCE = 10_000  # images: their distances to all exemplars take 72 MB
 
 
 def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> World:
@@ -62,8 +64,7 @@ def make_ambiguous_digits(n_items: int = 6000, *, random_state: Any = None) -> W
     """
     from sklearn.datasets import load_digits
 
-    n_items = check_integer(n_items, "n_items", minimum=1)
-    refuse_large("n_items", 400 * n_items, f"{n_items:,} items", "Ask for fewer.")
+    n_items = at_most(check_integer(n_items, "n_items", minimum=1), "n_items", MAX_IMAGES)
     generator = check_random_state(random_state)
     darkness, digits = load_digits(return_X_y=True)
     pixels = darkness / FULL
@@ -95,6 +96,13 @@ def _degrade(pixels: Array, n_items: int, generator: np.random.Generator) -> Arr
 
 def _teach(images: Array, exemplars: Array, digits: IntArray) -> Array:
     """Return the class shares of a Gaussian kernel around each image."""
+    starts = range(0, len(images), TAUGHT_AT_ONCE)
+    blocks = [images[start : start + TAUGHT_AT_ONCE] for start in starts]
+    return np.concatenate([_vote(block, exemplars, digits) for block in blocks])
+
+
+def _vote(images: Array, exemplars: Array, digits: IntArray) -> Array:
+    """Return what the exemplars around each image say, as shares of the classes."""
     from scipy.spatial.distance import cdist
 
     nearness = -cdist(images, exemplars, "sqeuclidean") / (2 * TEACHER_WIDTH**2)

@@ -21,8 +21,11 @@ from hocal._base.validation import (
     check_choice,
     check_fraction,
     check_integer,
+    check_integers,
     check_random_state,
+    check_repeats,
     check_whole,
+    refuse_large,
 )
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.cells.given_cells import PrecomputedPartition
@@ -186,15 +189,14 @@ def plan_budget(
     study = _SimulatedStudy.of(world, entropy)
     check_choice(method, "method", ("cells", "empirical"))
     budget = check_integer(budget, "budget", minimum=1)
-    repeats = check_integer(n_simulations, "n_simulations", minimum=2)
+    repeats = check_repeats(n_simulations, "n_simulations", minimum=2)
     level = None if confidence is None else check_fraction(confidence, "confidence")
     why = "It may not exceed the budget."
-    sizes = [
-        check_integer(size, "k", minimum=1, maximum=budget, why=why) for size in np.atleast_1d(k)
-    ]
+    sizes = check_integers(k, "k", minimum=1, maximum=budget, why=why)
     if not sizes:
         raise InputError("k", "must hold at least one number of labels per item", value="none")
     present = _check_start(start)
+    study.check_memory(budget // min(sizes) + len(present))
     splits = [Split(n, budget // n, math.nan, math.nan, math.nan) for n in sizes]
     same = [split._replace(items="same") for split in splits if split.n_items <= len(present)]
     streams = check_random_state(random_state).spawn(len(splits) + len(same))
@@ -250,6 +252,13 @@ class _SimulatedStudy(NamedTuple):
         n_items = np.bincount(world.index, minlength=world.n_mixtures)
         partition = PrecomputedPartition(len(mixtures)).fit(mixtures.mean()[n_items > 0])
         return cls(mixtures, n_items / len(world), mixtures.mean(), partition, entropy)
+
+    def check_memory(self, n_items: int) -> None:
+        """Refuse more items than can be simulated at once."""
+        n_classes = self.mixtures.n_classes
+        what = f"{n_items:,} simulated items of {n_classes:,} classes"
+        n_numbers = 4 * (n_classes + 1) * n_items  # measured: shares, labels and their order
+        refuse_large("budget", n_numbers, what, "Plan a smaller study, or more labels per item.")
 
     def try_split(
         self,

@@ -58,6 +58,7 @@ SIDES: tuple[Side, ...] = ("minimax", "upper", "lower")
 # in the middle, but entropies are steep at the ends.
 _N_CONSTRAINTS = 1_000
 _N_CONSTRAINTS_PER_LABEL = 100
+_NUMBERS_PER_ENTRY = 25  # of a program that HiGHS holds, with all that it works on: measured
 _LEAST_SLOPE = 1e-6  # least penalty of the slope: it chooses among equally good statistics
 LARGEST_EPSILON = 1_000.0  # far above any distance between distributions, which is at most 2
 
@@ -285,7 +286,8 @@ def _constraint_grid(k: int) -> Array:
     """Return points between which margins are proven, unless a program over them is too large."""
     n_points = _N_CONSTRAINTS + _N_CONSTRAINTS_PER_LABEL * k
     remedy = "Use a smaller k: an item with more labels counts with all its k-snapshots."
-    refuse_large("k", n_points * (k + 1), f"a linear program over {k:,} labels per item", remedy)
+    n_numbers = _NUMBERS_PER_ENTRY * n_points * (k + 1)
+    refuse_large("k", n_numbers, f"a linear program over {k:,} labels per item", remedy)
     return chebyshev_grid(n_points)
 
 

@@ -245,9 +245,9 @@ def brier_sample_size(
     k = check_snapshot_size(k, minimum=2)
     if check_choice(method, "method", METHODS) == "paper":
         return sample_size(epsilon / (4 * scale), delta, 2, n_classes, method="paper")
-    largest = bernstein_estimator(Brier(scale), k, n_classes).maximum
+    largest = bernstein_estimator(Brier(), k, n_classes).maximum
     tail = math.log(2 / check_fraction(delta, "delta"))
-    return math.ceil(largest**2 * tail / (2 * epsilon**2))
+    return math.ceil(largest**2 * tail / (2 * check_goal(epsilon / scale) ** 2))
 
 
 def plugin_interval(

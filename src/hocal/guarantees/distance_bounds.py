@@ -50,7 +50,7 @@ METHODS: tuple[Method, ...] = ("tightest", "paper")
 
 LARGEST_DISTANCE = 2.0  # l1 distance between two label distributions without a common label
 GRID_STEPS = 20_000  # of [0, 1], for the largest mean deviation
-LEAST_EPSILON = 1e-100  # error that is asked for: its square must not vanish
+LEAST_EPSILON = 1e-100  # error that is asked for: squares of it and its inverse are numbers
 
 
 class Bound(NamedTuple):
@@ -325,7 +325,7 @@ def sample_size(
 
 def check_goal(epsilon: float) -> float:
     """Return an error that is asked for."""
-    goal = check_number(epsilon, "epsilon", minimum=0, strict=True)
+    goal = check_number(epsilon, "epsilon", minimum=0, maximum=1 / LEAST_EPSILON, strict=True)
     if goal < LEAST_EPSILON:
         raise InputError("epsilon", f"must be at least {LEAST_EPSILON:g}", value=goal)
     return goal

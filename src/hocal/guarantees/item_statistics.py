@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
-from scipy import stats
 
-from hocal._base.typing import Array
+from hocal._base.typing import Array, IntArray
 from hocal.guarantees.bernstein import BernsteinEstimator, Side
 from hocal.guarantees.betting import Draws
 from hocal.guarantees.dealt_cells import Offset
@@ -197,17 +196,43 @@ def _values(
     for total in np.unique(sample.totals):
         rows = sample.totals == total
         estimator = estimators[side, largest_size(total, sizes)]
-        kinds = [_elevate(kind, int(total)) for kind in estimator.kinds]
-        values[rows] = estimator.sums(sample.counts[rows], *kinds)
+        hits, places = _distinct_hits(sample.counts[rows])
+        kinds = [_elevate(kind, int(total), hits) for kind in estimator.kinds]
+        values[rows] = estimator.sums(places, *kinds)
         used.append(estimator)
     return values, used
 
 
-def _elevate(values: Array, total: int) -> Array:
-    """Return a statistic's average over all k of an item's labels, as a statistic of its counts."""
+def _distinct_hits(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers that occur, few of a million labels, and the place of each among them."""
+    some = counts > 0
+    positive = counts[some]
+    hits = np.unique(np.append(positive, 0))
+    places = np.zeros_like(counts)  # most are 0, the first of all
+    places[some] = np.searchsorted(hits, positive)
+    return hits, places
+
+
+def _elevate(values: Array, total: int, hits: IntArray) -> Array:
+    """Return a statistic's average over all k of an item's labels, for some counts of a class."""
     k = len(values) - 1
-    hits = np.arange(total + 1)
     if k == total:
-        return values
-    chances = stats.hypergeom.pmf(np.arange(k + 1), total, hits[:, None], k)
-    return np.asarray(chances @ values)
+        return values[hits]
+    return np.asarray(_hit_chances(k, total, hits) @ values)
+
+
+def _hit_chances(k: int, total: int, hits: IntArray) -> Array:
+    """Return the chances of 0, ..., k hits among k labels of so many, (len(hits), k + 1).
+
+    The labels are drawn one by one, which is exact for any total, unlike differences of logarithms.
+    """
+    seen = np.arange(k + 1)
+    chances = np.zeros((len(hits), k + 1))
+    chances[:, 0] = 1
+    for n_drawn in range(k):
+        hit = (hits[:, None] - seen) / (total - n_drawn)
+        miss = (total - hits[:, None] - n_drawn + seen) / (total - n_drawn)
+        grown = chances[:, :-1] * hit[:, :-1]
+        chances *= miss
+        chances[:, 1:] += grown
+    return chances

@@ -15,6 +15,7 @@ from scipy import stats
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, IntArray
 from hocal._base.validation import (
+    check_array,
     check_dense_counts,
     check_integer,
     check_same_length,
@@ -114,7 +115,7 @@ def check_leader(leader: int | None, n_classes: int) -> int | None:
 
 def check_reference(reference: ArrayLike, k: int, n_classes: int, *, led: bool = False) -> Array:
     """Return count weights scaled to sum to the number of summed classes, in one or two rows."""
-    rows = np.asarray(reference)
+    rows = check_array(reference, "reference")
     members = [n_classes - 1, 1] if led else [n_classes if n_classes > 2 else 1]
     shape = (2, k + 1)
     if led and rows.shape != shape:

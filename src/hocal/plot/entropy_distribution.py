@@ -24,7 +24,7 @@ from hocal._base.validation import (
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.calibrator_state import predictor_of
 from hocal.plot.canvas import Display, axis_label, blue, ink
-from hocal.plot.inputs import check_chosen, check_some_mixtures, locate_items
+from hocal.plot.inputs import check_chosen, check_n_bins, check_some_mixtures, locate_items
 from hocal.plot.observed import chance_band, scale_noise
 from hocal.uncertainty.decomposition import decompose
 from hocal.uncertainty.entropy import Entropy, get_entropy
@@ -208,7 +208,7 @@ class EntropyDistributionDisplay(Display):
         chosen = _choose(mixtures, measure, where, shown, fewest)
         size = check_n_resamples(n_resamples)
         delta = 1 - check_fraction(confidence, "confidence")
-        bins = check_integer(n_bins, "n_bins", minimum=1)
+        bins = check_n_bins(n_bins)
         rows = [generator.permutation(np.flatnonzero(where == cell)) for cell in chosen]
         seen = [measure.value(labels[own], check_input=False) for own in rows]
         drawn = [_draw(mixtures, totals, own[:MAX_DRAWN], measure, size, generator) for own in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Index
-from hocal._base.validation import check_array, check_cells
+from hocal._base.validation import check_array, check_cells, check_integer, check_names
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.uncertainty.mixtures import check_mixtures
 
@@ -19,12 +19,15 @@ __all__ = [
     "check_calibrator",
     "check_chosen",
     "check_method",
+    "check_n_bins",
     "check_some",
     "check_some_mixtures",
     "is_empty",
     "locate_items",
     "name_classes",
 ]
+
+MAX_BINS = 1_000  # more than a picture has pixels
 
 
 def check_some_mixtures(mixtures: Any) -> None:
@@ -52,6 +55,11 @@ def check_method(estimator: Any, method: str) -> None:
         raise InputError("estimator", rule, value=type(estimator).__name__)
 
 
+def check_n_bins(n_bins: Any) -> int:
+    """Return a number of bins of which a picture shows each."""
+    return check_integer(n_bins, "n_bins", minimum=1, maximum=MAX_BINS)
+
+
 def is_empty(values: ArrayLike) -> bool:
     """Tell a choice of nothing from others, which are checked when they are read."""
     if isinstance(values, np.ndarray):
@@ -72,13 +80,10 @@ def check_chosen(numbers: ArrayLike, name: str, n_known: int) -> Index:
     return check_cells(numbers, n_chosen, n_cells=n_known, name=name)
 
 
-def name_classes(classes: Iterable[Any] | None, n_classes: int) -> tuple[str, ...]:
+def name_classes(classes: Sequence[Any] | None, n_classes: int) -> tuple[str, ...]:
     """Return the names of the classes, their numbers where none are given."""
-    names = tuple(map(str, range(n_classes) if classes is None else classes))
-    if len(names) != n_classes:
-        rule = f"must name all {n_classes} classes"
-        raise InputError("classes", rule, value=f"{len(names)} names")
-    return names
+    names = range(n_classes) if classes is None else check_names(classes, "classes", n_classes)
+    return tuple(map(str, names))
 
 
 def locate_items(

@@ -19,8 +19,10 @@ from hocal._base.validation import (
     check_dense_counts,
     check_fraction,
     check_integer,
+    check_integers,
     check_number,
     check_random_state,
+    check_repeats,
     check_same_length,
     check_simplex,
     check_weights,
@@ -142,14 +144,14 @@ class LabelCurveDisplay(Display):
         check_same_length(p, labels, ("probabilities", "counts"))
         named = _named(calibrators)
         check_some(k, "k")
-        sizes = [check_integer(size, "k", minimum=1) for size in np.asarray(k).reshape(-1).tolist()]
+        sizes = check_integers(k, "k", minimum=1)
         generator = check_random_state(random_state)
         errors: dict[str, dict[int, list[float]]] = {
             name: {size: [] for size in sizes} for name in named
         }
         floors = []
         first = next(iter(named.values()))
-        for _ in range(check_integer(n_splits, "n_splits", minimum=1)):
+        for _ in range(check_repeats(n_splits, "n_splits")):
             halves = np.array_split(generator.permutation(len(p)), 2)
             fit, test = (_Half(p[rows], labels[rows]) for rows in halves)
             floors.append(_floor(first, fit, test))
@@ -293,6 +295,9 @@ def _named(calibrators: Any) -> dict[str, SnapshotCalibrator]:
 def _curve(by_size: Mapping[int, ArrayLike], name: str) -> LabelCurve:
     """Return the errors of one method in order of the number of labels."""
     argument = f"errors[{name!r}]"
+    if not isinstance(by_size, Mapping):
+        got = type(by_size).__name__
+        raise InputError(argument, "must be a dict of numbers of labels", value=got)
     for size in by_size:
         why = "Its keys are numbers of labels per item."
         check_integer(size, argument, minimum=1, why=why)

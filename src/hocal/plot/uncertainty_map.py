@@ -13,7 +13,7 @@ from hocal._base.plurals import counted
 from hocal._base.typing import Array, Index, IntArray
 from hocal._base.validation import check_cells, check_integer, check_whole
 from hocal.plot.canvas import ORANGE, Display, axis_label, blue, ink, marker_areas
-from hocal.plot.inputs import check_method, is_empty
+from hocal.plot.inputs import check_method, check_n_bins, is_empty
 from hocal.uncertainty.decomposition import Decomposition, decompose
 from hocal.uncertainty.entropy import Entropy
 from hocal.uncertainty.mixtures import Mixtures
@@ -161,7 +161,7 @@ class UncertaintyMapDisplay(Display):
 
     def density(self, n_bins: int = _BINS) -> tuple[IntArray, Array, Array]:
         """Return the items in each square of a grid, (n_bins, n_bins), and its edges."""
-        n_bins = check_integer(n_bins, "n_bins", minimum=1)
+        n_bins = check_n_bins(n_bins)
         across = np.linspace(0, _reach(self.aleatoric), n_bins + 1)
         up = np.linspace(0, _reach(self.epistemic), n_bins + 1)
         total = np.zeros((n_bins, n_bins), dtype=np.int64)

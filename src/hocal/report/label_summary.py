@@ -10,7 +10,7 @@ from scipy import sparse
 
 import hocal
 from hocal._base.interval import Interval
-from hocal._base.validation import check_integer
+from hocal._base.validation import check_flag, check_integer
 from hocal.annotations.independence.annotator_table import AnnotatorEffects
 from hocal.calibration.labels_alone import label_prior
 from hocal.decisions.label_gains import exact_labels, expected_gains
@@ -109,6 +109,7 @@ def summarise_labels(
     >>> Report(summary).markdown().splitlines()[0]
     '# Labels'
     """
+    check_flag(forecast, "forecast")
     study = LabelStudy.of(
         table,
         item=item,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.pictures import FORMATS, open_picture
+from hocal._base.validation import known_length
 from hocal.report.schema import Image, Text
 
 __all__ = ["Images", "Texts", "check_rows"]
@@ -89,8 +90,10 @@ def check_rows(values: Any, name: str, n_items: int) -> Any:
         return None
     # a pandas Series counts by its labels
     rows = values.to_numpy() if hasattr(values, "to_numpy") else values
-    if isinstance(rows, str | bytes) or not hasattr(rows, "__getitem__") or len(rows) != n_items:
-        size = str(len(rows)) if hasattr(rows, "__len__") else "no length"
+    by_number = hasattr(rows, "__getitem__") and not isinstance(rows, str | bytes)
+    n_rows = known_length(rows)
+    if not by_number or n_rows != n_items:
+        size = "no length" if n_rows is None else str(n_rows)
         rule = f"must be a sequence with an entry for each of {n_items} items"
         raise InputError(name, rule, value=size)
     return rows

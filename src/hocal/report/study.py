@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, Index, IntArray, Mask
-from hocal._base.validation import check_counts, check_finite_matrix, check_same_length
+from hocal._base.validation import (
+    check_counts,
+    check_finite_matrix,
+    check_names,
+    check_same_length,
+)
 from hocal.calibration.calibrator import SnapshotCalibrator
 from hocal.calibration.calibrator_state import recognise_fitted
 from hocal.calibration.classifier import HigherOrderCalibratedClassifier
@@ -70,7 +75,7 @@ class Study:
         certificate = calibrator.certify(confidence, design_effect=design_effect)
         given = Given(
             np.asarray(probabilities, dtype=np.float64),
-            None if features is None else check_finite_matrix(features),
+            _check_features(features, p),
             None if cells is None else np.asarray(cells),
         )
         values = ItemValues.of(inner, len(p), given.of, labels)
@@ -136,15 +141,22 @@ def _check_labels(counts: Any, probabilities: Array) -> Counts | None:
     return labels
 
 
+def _check_features(features: ArrayLike | None, probabilities: Array) -> Array | None:
+    """Return checked features of the same items, or none."""
+    if features is None:
+        return None
+    checked = check_finite_matrix(features)
+    check_same_length(probabilities, checked, ("probabilities", "features"))
+    return checked
+
+
 def class_names(classes: Any, n_classes: int) -> tuple[str, ...]:
     """Return the names of classes, numbers where none are given; refuse other numbers of names."""
-    rule = f"must hold {n_classes} different names"
     if classes is None:
         return tuple(map(str, range(n_classes)))
-    if not isinstance(classes, Iterable):
-        raise InputError("classes", rule, value=repr(classes))
-    names = tuple(map(str, classes))
+    names = tuple(map(str, check_names(classes, "classes", n_classes)))
     n_different = len(set(names))
-    if len(names) != n_classes or n_different != n_classes:
+    if n_different != n_classes:
+        rule = f"must hold {n_classes} different names"
         raise InputError("classes", rule, value=f"{n_different} in {len(names)}")
     return names

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import hocal
-from hocal._base.validation import check_integer, check_random_state
+from hocal._base.validation import check_flag, check_integer, check_random_state
 from hocal.report.cells import describe_cells, describe_confusions
 from hocal.report.classes import describe_classes
 from hocal.report.headroom import describe_headroom, measure_gains
@@ -123,6 +123,7 @@ def summarise(
     >>> bool(abs(parts["predictive"]["mean"] - whole) < 1e-5)
     True
     """
+    check_flag(planning, "planning")
     checked = read_check(check)
     effect = design_effect(checked)
     study = Study.of(

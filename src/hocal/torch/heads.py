@@ -22,6 +22,7 @@ from hocal.uncertainty.snapshots import (
     enumerate_snapshots,
     n_snapshots,
     rank_snapshots,
+    shown_size,
     sub_snapshots,
 )
 
@@ -259,7 +260,7 @@ def _check_size(k: int, n_classes: int) -> int:
         raise InputError(
             "k",
             f"must give at most {MAX_OUTPUTS} snapshots",
-            value=f"{size} for k={k} and {n_classes} classes",
+            value=f"{shown_size(size)} for k={k} and {n_classes} classes",
             remedy="Use MixtureHead, whose cost is linear in labels and classes, or a smaller k.",
         )
     return size

@@ -17,13 +17,22 @@ import torch
 from torch import Tensor, nn
 
 from hocal._base.errors import InputError
-from hocal._base.validation import check_flag, check_integer, check_kind, check_number
+from hocal._base.validation import (
+    check_flag,
+    check_integer,
+    check_kind,
+    check_number,
+    known_length,
+)
 from hocal.torch.checkpoint import TrainingProgress, read_checkpoint, write_checkpoint
 
 __all__ = ["EpochReport", "TrainingHistory", "train"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Loader = Any  # a DataLoader, or any sized iterable of batches
+
+# Steps of AdamW begin at ten times the rate, and must fit float32.
+LARGEST_RATE = 1e30
 
 
 class EpochReport(NamedTuple):
@@ -102,7 +111,7 @@ def train(
     epochs : int
         Passes over the loader.
     validation : DataLoader, optional
-        Held-out batches of the same form.
+        Held-out batches of the same form, of known length, too.
     learning_rate, weight_decay : float
         Of AdamW, at the peak.
     warmup_epochs : float, default=1.0
@@ -131,6 +140,13 @@ def train(
     TrainingHistory
         Losses of each epoch.
 
+    Raises
+    ------
+    FloatingPointError
+        Where training diverges: the mean loss of an epoch is infinite or not a number. The model
+        then gets the weights of the best epoch, if there is `validation`, and is of no use without.
+        A `checkpoint` ends with the last epoch whose losses were numbers.
+
     Examples
     --------
     >>> import torch
@@ -149,7 +165,9 @@ def train(
         loss=loss,
         epochs=check_integer(epochs, "epochs", minimum=1),
         validation=validation,
-        rate=check_number(learning_rate, "learning_rate", minimum=0, strict=True),
+        rate=check_number(
+            learning_rate, "learning_rate", minimum=0, maximum=LARGEST_RATE, strict=True
+        ),
         decay=check_number(weight_decay, "weight_decay", minimum=0),
         warmup=check_number(warmup_epochs, "warmup_epochs", minimum=0),
         patience=None if patience is None else check_integer(patience, "patience", minimum=1),
@@ -163,10 +181,17 @@ def train(
 
 def _find_device(device: str | torch.device | None) -> torch.device:
     """Return the device that was named, or a GPU where there is one."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError as error:
-        raise InputError("device", "must name a device of torch", value=repr(device)) from error
+        found = torch.device(device)
+        torch.zeros(1, device=found).item()  # torch names devices that this machine lacks
+    except Exception as error:  # each kind of device is missing in its own way
+        named = device if isinstance(device, str | torch.device) else type(device).__name__
+        reason = str(error).partition("\n")[0]
+        rule = "must name a device that torch can use here"
+        raise InputError("device", rule, value=f"{named}: {reason}") from error
+    return found
 
 
 @contextmanager
@@ -199,34 +224,41 @@ class _Run:
 
     def __post_init__(self) -> None:
         check_kind(self.model, "model", nn.Module)
-        self.steps = _length(self.loader)
+        self.steps = _length(self.loader, "loader")
+        if self.validation is not None:
+            _length(self.validation, "validation")
+        on_gpu = self.device.type == "cuda"
+        mixed = self.mixed_precision
+        self.precise = not (on_gpu if mixed is None else check_flag(mixed, "mixed_precision"))
         self.model.to(self.device)
         trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         if not trainable:
             rule = "must have parameters that require gradients"
             raise InputError("model", rule, value="none")
         self.optimiser = torch.optim.AdamW(trainable, lr=self.rate, weight_decay=self.decay)
-        self.precise = not (
-            self.device.type == "cuda" if self.mixed_precision is None else self.mixed_precision
-        )
 
     def finish(self, report: ReportEpoch) -> TrainingHistory:
-        """Run the epochs that are left."""
-        start = time.perf_counter()
+        """Run the epochs that are left, and leave the best weights however they end."""
         state = self._begin()
+        try:
+            self._run_epochs(state, report)
+        finally:
+            if state.best:
+                self.model.load_state_dict(state.best)
+            self.model.eval()
+        stopped = state.epoch < self.epochs
+        return TrainingHistory(
+            tuple(state.losses), tuple(state.validation_losses), state.best_epoch, stopped
+        )
+
+    def _run_epochs(self, state: TrainingProgress, report: ReportEpoch) -> None:
+        start = time.perf_counter()
         while state.epoch < self.epochs and not self._given_up(state):
             self._advance(state)
             self._save(state)
             latest = state.validation_losses[-1] if state.validation_losses else None
             seconds = time.perf_counter() - start
             report(EpochReport(state.epoch, self.epochs, state.losses[-1], latest, seconds))
-        if state.best:
-            self.model.load_state_dict(state.best)
-        self.model.eval()
-        stopped = state.epoch < self.epochs
-        return TrainingHistory(
-            tuple(state.losses), tuple(state.validation_losses), state.best_epoch, stopped
-        )
 
     def _begin(self) -> TrainingProgress:
         if self.checkpoint is not None and self.checkpoint.exists():
@@ -267,14 +299,14 @@ class _Run:
         average = _Average(self.device)
         for step, batch in enumerate(self.loader):
             self._set_rate(state.epoch * self.steps + step)
-            value, n_items = self._evaluate(batch)
+            value, n_items = self._evaluate(batch, "loader")
             self.optimiser.zero_grad(set_to_none=True)
             value.backward()  # type: ignore[no-untyped-call]
             self.optimiser.step()
             average.add(value, n_items)
         mean = average.value("training", state.epoch)
         if self.validation is not None:
-            self._validate(state)
+            self._validate(self.validation, state)
         state.losses.append(mean)
         state.epoch += 1
 
@@ -289,11 +321,11 @@ class _Run:
             group["lr"] = self.rate * rising * falling
 
     @torch.no_grad()
-    def _validate(self, state: TrainingProgress) -> None:
+    def _validate(self, validation: Loader, state: TrainingProgress) -> None:
         self.model.eval()
         average = _Average(self.device)
-        for batch in self.validation or ():
-            average.add(*self._evaluate(batch))
+        for batch in validation:
+            average.add(*self._evaluate(batch, "validation"))
         value = average.value("validation", state.epoch)
         if value < min(state.validation_losses, default=math.inf):
             state.best = {
@@ -301,15 +333,17 @@ class _Run:
             }
         state.validation_losses.append(value)
 
-    def _evaluate(self, batch: Any) -> tuple[Tensor, int]:
+    def _evaluate(self, batch: Any, source: str) -> tuple[Tensor, int]:
         """Return the loss of a batch and its number of items."""
-        if odd := [type(part).__name__ for part in batch if not hasattr(part, "to")]:
-            rule = "must yield batches of tensors, of which the last holds counts"
-            raise InputError("loader", rule, value=odd[0])
-        *inputs, counts = (part.to(self.device, non_blocking=True) for part in batch)
+        parts = _parts_of(batch, source)
+        *inputs, counts = (part.to(self.device, non_blocking=True) for part in parts)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.precise):
             outputs = self.model(*inputs)
-        return self.loss(outputs, counts), len(counts)
+        value = self.loss(outputs, counts)
+        if not isinstance(value, Tensor) or value.ndim:
+            found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise InputError("loss", "must return a tensor of shape ()", value=found)
+        return value, len(counts)
 
     def _given_up(self, state: TrainingProgress) -> bool:
         return self.patience is not None and state.epoch - state.best_epoch >= self.patience
@@ -339,13 +373,24 @@ class _Average:
         return mean
 
 
-def _length(loader: Loader) -> int:
-    """Return the number of batches, which the schedule needs."""
-    try:
-        return check_integer(len(loader), "loader", minimum=1, why="It counts the batches.")
-    except TypeError as error:
+def _length(loader: Loader, name: str) -> int:
+    """Return the number of batches, which the schedule and a mean need."""
+    n_batches = known_length(loader)
+    if n_batches is None:
         rule = "must know its number of batches"
-        raise InputError("loader", rule, value=type(loader).__name__) from error
+        raise InputError(name, rule, value=type(loader).__name__)
+    return check_integer(n_batches, name, minimum=1, why="It counts the batches.")
+
+
+def _parts_of(batch: Any, source: str) -> list[Any]:
+    """Return the tensors of a batch: inputs, and the counts last."""
+    parts = list(batch)
+    odd = [type(part).__name__ for part in parts if not hasattr(part, "to")]
+    if odd or len(parts) < 2:
+        rule = "must yield batches of tensors, of which the last holds counts"
+        found = odd[0] if odd else f"{len(parts)} of them"
+        raise InputError(source, rule, value=found)
+    return parts
 
 
 def _generators(loader: Loader) -> list[torch.Generator]:

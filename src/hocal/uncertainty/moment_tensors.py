@@ -18,6 +18,7 @@ from hocal.uncertainty.snapshots import (
     log_multiplicity,
     n_snapshots,
     rank_snapshots,
+    shown_size,
     sub_snapshots,
 )
 
@@ -260,7 +261,7 @@ def _check_distribution(distribution: ArrayLike, k: int, n_classes: int) -> Arra
     array = check_array(distribution, "distribution")
     if array.ndim == 0 or array.shape[-1] != size:
         each = f"one for each {k}-snapshot of {n_classes} classes"
-        rule = f"must have {size} entries on its last axis, {each}"
+        rule = f"must have {shown_size(size)} entries on its last axis, {each}"
         raise InputError("distribution", rule, value=f"shape {array.shape}")
     return check_simplex(array, "distribution")
 

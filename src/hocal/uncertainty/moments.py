@@ -15,6 +15,7 @@ from scipy import special
 from hocal._base.errors import InputError
 from hocal._base.typing import Array, Counts, IntArray, Mask
 from hocal._base.validation import (
+    at_most,
     check_array,
     check_counts,
     check_dense_counts,
@@ -22,6 +23,7 @@ from hocal._base.validation import (
     check_same_length,
     check_snapshot_size,
     check_weights,
+    check_whole,
     label_totals,
 )
 
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 
+MAX_EXPONENT = 10_000  # of a moment: a step for each, and more than an item has labels
 _ROUNDING = 1e-12  # of a Bernstein sum and of a moment, relative to its largest term
 
 
@@ -93,10 +96,8 @@ def factorial_moments(counts: Any, exponents: ArrayLike) -> Array:
             remedy="Lower the order, or drop items with fewer labels.",
         )
     result = np.empty((len(checked), len(powers)))
-    for column, (power, order) in enumerate(zip(powers, orders, strict=True)):
-        used = np.flatnonzero(power)
-        hits = np.prod([_falling(checked[:, j], power[j]) for j in used], axis=0)
-        result[:, column] = hits / _falling(totals, order)
+    for column, power in enumerate(powers):
+        result[:, column] = _chance_of_pattern(checked, totals, power)
     return result[:, 0] if np.ndim(exponents) == 1 else result
 
 
@@ -258,17 +259,21 @@ def snapshot_weights(moments: ArrayLike) -> Array:
     return np.asarray(special.comb(k, np.arange(k + 1)) * terms)
 
 
-def _falling(base: IntArray, order: int) -> Array:
-    """Return base (base - 1) ... (base - order + 1)."""
-    result = np.ones(len(base))
-    for lost in range(order):
-        result *= base - lost
-    return result
+def _chance_of_pattern(counts: IntArray, totals: IntArray, power: IntArray) -> Array:
+    """Return prod_j (s_j)_{a_j} / (n)_{|a|}, label by label: each factor is at most 1."""
+    chance = np.ones(len(counts))
+    n_drawn = 0
+    for j in np.flatnonzero(power):
+        for n_seen in range(power[j]):
+            chance *= (counts[:, j] - n_seen) / (totals - n_drawn)
+            n_drawn += 1
+    return chance
 
 
 def _check_exponents(exponents: ArrayLike) -> IntArray:
-    array = check_array(exponents, "exponents")
-    if array.ndim > 2 or array.ndim == 0 or (array < 0).any() or (array != np.floor(array)).any():
-        rule = "must be whole numbers of shape (n_classes,) or (n_moments, n_classes)"
-        raise InputError("exponents", rule, value=repr(exponents))
-    return array.astype(np.int64)
+    array = check_whole(exponents, "exponents")
+    if array.ndim not in (1, 2) or not array.size:
+        rule = "must have the shape (n_classes,) or (n_moments, n_classes)"
+        raise InputError("exponents", rule, value=f"{array.shape}")
+    at_most(int(array.max()), "exponents", MAX_EXPONENT)
+    return array

@@ -36,6 +36,7 @@ __all__ = [
     "log_multiplicity",
     "n_snapshots",
     "rank_snapshots",
+    "shown_size",
     "sub_snapshots",
 ]
 
@@ -75,11 +76,17 @@ def n_snapshots(k: int, n_classes: int) -> int:
     [10, 55, 220, 715, 2002, 92378]
     """
     k = check_snapshot_size(k, minimum=0)
-    fewer = min(k, check_n_classes(n_classes) - 1)
+    n_classes = check_n_classes(n_classes)
+    fewer = min(k, n_classes - 1)
     if fewer > MAX_CHOSEN:
         rule = f"must be such that one of them is at most {MAX_CHOSEN:,}"
         raise InputError("k and n_classes", rule, value=f"{k:,} and {n_classes:,}")
     return math.comb(k + n_classes - 1, fewer)
+
+
+def shown_size(size: int) -> str:
+    """Return a number of snapshots as an error shows it: in full, unless that takes lines."""
+    return str(size) if size < CODE_LIMIT else f"about 10**{math.floor(math.log10(size))}"
 
 
 def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS) -> IntArray:
@@ -105,16 +112,19 @@ def enumerate_snapshots(k: int, n_classes: int, *, max_size: int = MAX_SNAPSHOTS
     >>> enumerate_snapshots(2, 2).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
+    k = check_snapshot_size(k, minimum=0)
+    n_classes = check_n_classes(n_classes)
     size = n_snapshots(k, n_classes)
     if size > check_integer(max_size, "max_size", minimum=1):
         raise InputError(
             "k",
             f"must give at most {max_size} snapshots",
-            value=f"{size} for k={k} and {n_classes} classes",
+            value=f"{shown_size(size)} for k={k} and {n_classes} classes",
             remedy="Use a smaller k, merge classes, or raise max_size.",
         )
     what = f"{size:,} snapshots of {n_classes:,} classes"
-    refuse_large("k", size * n_classes, what, "Use a smaller k, or merge classes.")
+    n_numbers = (3 * n_classes + 7) * size  # measured while the last class is added
+    refuse_large("k", n_numbers, what, "Use a smaller k, or merge classes.")
     return _bounded_compositions(np.full((1, n_classes), k, dtype=np.int64), k, max_size)[1]
 
 
@@ -148,7 +158,7 @@ def rank_snapshots(counts: Any) -> IntArray:
             raise InputError(
                 "counts",
                 "must have a rank below 2**62",
-                value=f"about 10**{math.floor(math.log10(largest))} snapshots",
+                value=f"{shown_size(largest)} snapshots",
                 remedy="Use fewer labels.",
             )
         sizes = np.array([math.comb(r + later, later) for r in orders.tolist()], dtype=np.int64)

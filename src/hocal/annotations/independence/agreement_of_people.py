@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hocal._base.errors import InputError, Setting
-from hocal._base.validation import check_choice, check_counts, check_fraction
+from hocal._base.validation import check_choice, check_counts, check_flag, check_fraction
 from hocal.annotations.counting import count_labels
 from hocal.annotations.independence.agreement_result import Agreement, measure_agreement
 from hocal.annotations.independence.annotator_table import (
@@ -91,7 +91,10 @@ def agreement(
     >>> round(result.pairs.estimate, 3), round(result.alpha.estimate, 3)
     (0.667, 0.444)
     """
-    confidence = check_fraction(confidence, "confidence")
+    scale: dict[str, Any] = {
+        "ordinal": check_flag(ordinal, "ordinal"),
+        "confidence": check_fraction(confidence, "confidence"),
+    }
     check_choice(duplicates, "duplicates", ("error", "keep", "drop"))
     columns = {
         "item": item,
@@ -105,10 +108,9 @@ def agreement(
         if any(column is not None for column in columns.values()):
             raise InputError("item", "must be left out for counts, which have no named columns")
         counts = check_counts(table, "table", minimum_total=0)
-        return measure_agreement(counts, ordinal=ordinal, confidence=confidence)
+        return measure_agreement(counts, **scale)
     if item is None:
         raise InputError("item", "must name the column that tells the items apart")
-    scale = {"ordinal": ordinal, "confidence": confidence}
     if annotator is None and (label is None or isinstance(label, str)):
         return _of_labels(table, {**columns, "missing": missing}, scale)
     return _of_votes(table, {**columns, "missing": missing}, scale, duplicates)
