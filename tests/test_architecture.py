@@ -186,6 +186,7 @@ ROOMS: dict[str, list[str]] = {
         "by_item",
         "labels_alone",
         "dirichlet_entropies",
+        "label_components",
         "item_posteriors",
         "against_truth",
         "evaluation",

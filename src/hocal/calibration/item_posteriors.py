@@ -3,8 +3,8 @@
 `hocal.calibration.labels_alone` has a prior of points, which is all that choosing the next labels
 needs. Limits need more: between points there is nothing, so with five labels or more the posterior
 of an item would sit on the two or three nearest points and look surer than it is. Here the prior is
-a mixture of Dirichlet distributions around the same stars and edges, and around the mean. Given
-labels s, component c with parameters a_c becomes Dirichlet(a_c + s) and weighs
+the mixture of Dirichlet distributions of `hocal.calibration.label_components`. Given labels s,
+component c with parameters a_c becomes Dirichlet(a_c + s) and weighs
 
     w_c prod_j (a_cj)_(s_j) / (|a_c|)_(|s|),    (x)_m = x (x + 1) ... (x + m - 1),
 
@@ -22,41 +22,21 @@ import numpy as np
 
 from hocal._base.frames import to_frame
 from hocal._base.typing import Array, Counts, Index, IntArray
-from hocal._base.validation import check_choice, check_counts, check_fraction, label_totals
-from hocal.calibration.by_cell.pool import fit_pool, sample_snapshots
+from hocal._base.validation import check_choice, check_counts, check_fraction
 from hocal.calibration.dirichlet_entropies import (
     Expected,
     expected_ordinal,
     expected_shannon,
     log_likelihoods,
 )
-from hocal.calibration.labels_alone import (
-    MANY_CLASSES,
-    PRIOR_LABELS,
-    Confusion,
-    check_labels_alone,
-    count_confusion,
-    place_edges,
-    place_stars,
-)
+from hocal.calibration.label_components import LabelMixture, fit_label_mixture
+from hocal.calibration.labels_alone import check_labels_alone
 from hocal.uncertainty.distinct_counts import as_dense, distinct_rows
 from hocal.uncertainty.entropy import get_entropy
 
 __all__ = ["LabelPosterior", "label_posterior"]
 
 ENTROPIES = ("shannon", "ordinal")
-# Shares of other labels of the stars, from next to none to a bare half, and how concentrated the
-# items around a star are, from wherever to all alike.
-SHARES = np.array([0.002, 0.02, 0.06, 0.15, 0.3, 0.5])
-CONCENTRATIONS = np.array([1.0, 3.0, 10.0, 40.0, 400.0])
-FEW_SHARES = np.array([0.002, 0.15, 0.5])  # with very many classes, to stay in memory
-FEW_CONCENTRATIONS = np.array([3.0, 40.0])
-EDGE_SHARES = np.array([0.2, 0.35, 0.5, 0.65, 0.8])
-EDGE_CONCENTRATIONS = np.array([3.0, 12.0, 50.0, 400.0])
-OFF_EDGE = 0.02  # share of other classes on an edge, in their frequency
-# Around the mean of all labels, and around the middle: items that no star describes.
-MEAN_CONCENTRATIONS = np.array([0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 100.0])
-LEAST_SHARE = 1e-5  # of a component, for every class: no label is impossible
 BLOCK_NUMBERS = 4_000_000  # in the largest array of a block: 32 MB
 # Draws for all distinct label counts together, some seconds, and for one of them: a hundred are
 # the fewest that have a second smallest at 95%, and a thousand place limits to a hundredth.
@@ -96,7 +76,7 @@ class LabelPosterior:
     --------
     >>> from hocal.calibration import label_posterior
     >>> label_posterior([[5, 0]] * 40 + [[3, 2]] * 10 + [[0, 5]] * 30)
-    LabelPosterior(80 items, mean aleatoric 0.13)
+    LabelPosterior(80 items, mean aleatoric 0.12)
     """
 
     mean: Array
@@ -128,20 +108,6 @@ class LabelPosterior:
         return to_frame(self.as_dict(), backend)
 
 
-class _Prior(NamedTuple):
-    """A mixture of Dirichlet distributions, and what it was made of."""
-
-    parameters: Array  #: (n_components, n_classes)
-    weights: Array  #: (n_components,)
-    n_items: float  #: items that it was fitted to, with those that the uniform prior counts as
-    least: float  #: what the uniform prior gives to each component, in items
-
-    @property
-    def total(self) -> Array:
-        """The sum of the parameters of each component."""
-        return np.asarray(self.parameters.sum(axis=1))
-
-
 class _Facts(NamedTuple):
     """What is known given each distinct row of counts."""
 
@@ -168,8 +134,10 @@ def label_posterior(
     its prior, to first order, so that they do not count twice.
 
     Limits cover the aleatoric uncertainty of items at their level on average over items, if there
-    are a few hundred items and their labels are independent. With fewer, above all in many classes,
-    they are somewhat too narrow. From one label per item everything but `mean` is a guess.
+    are a hundred items or more and their labels are independent. Majorities are claimed about as
+    often as they are right: from five labels per item to .05, and to .08 where many items are torn;
+    two or three leave open whether items are diffuse or people lapse, so claims can be off by .1.
+    From one label per item everything but `mean` is a guess.
 
     Parameters
     ----------
@@ -203,7 +171,7 @@ def label_posterior(
     checked = check_counts(counts, minimum_total=0)
     totals = check_labels_alone(checked, stacklevel=3)
     found = distinct_rows(checked)
-    prior = _fit_prior(found.unique, found.multiplicity.astype(np.float64))
+    prior = fit_label_mixture(found.unique, found.multiplicity.astype(np.float64))
     facts = _describe(prior, found.unique, entropy, confidence, progress)
     columns = {name: values[found.inverse] for name, values in facts._asdict().items()}
     return LabelPosterior(
@@ -211,42 +179,8 @@ def label_posterior(
     )
 
 
-def _fit_prior(snapshots: Counts, frequency: Array) -> _Prior:
-    """Return the mixture with the largest penalised likelihood; empty rows tell nothing."""
-    totals = label_totals(snapshots)
-    labelled = np.flatnonzero(totals)
-    times = frequency[labelled]
-    parameters = _make_components(count_confusion(snapshots[labelled], times))
-    n_items = float(times.sum())
-    prior_items = PRIOR_LABELS * n_items / float(times @ totals[labelled])
-    rows, sampled = sample_snapshots(np.arange(len(labelled)), times)
-    logs = log_likelihoods(parameters)(as_dense(snapshots[labelled][rows]))
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = fit_pool(likelihood, sampled, prior=prior_items).weights
-    return _Prior(parameters, weights, n_items + prior_items, prior_items / len(weights))
-
-
-def _make_components(confusion: Confusion) -> Array:
-    """Return the parameters of the Dirichlet distributions, (n_components, n_classes)."""
-    n_classes = len(confusion.mean)
-    few = n_classes > MANY_CLASSES
-    stars = place_stars(FEW_SHARES if few else SHARES, confusion.instead)
-    edges = place_edges(EDGE_SHARES, confusion.pairs)
-    edges = (1 - OFF_EDGE) * edges + OFF_EDGE * confusion.mean
-    middle = np.stack([confusion.mean, np.full(n_classes, 1 / n_classes)])
-    kinds = [
-        (stars, FEW_CONCENTRATIONS if few else CONCENTRATIONS),
-        (edges, EDGE_CONCENTRATIONS),
-        (middle, MEAN_CONCENTRATIONS),
-    ]
-    parameters = np.concatenate(
-        [total * np.maximum(means, LEAST_SHARE) for means, totals in kinds for total in totals]
-    )
-    return np.asarray(parameters)
-
-
 def _describe(
-    prior: _Prior,
+    prior: LabelMixture,
     snapshots: Counts,
     entropy: str,
     confidence: float,
@@ -263,7 +197,9 @@ def _describe(
     blocks = []
     for start in range(0, n_rows, step):
         own = as_dense(snapshots[start : start + step])
-        weights = _weigh(prior, log_likelihood(own), own)
+        logs = log_likelihood(own)
+        likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weights = _normalise(likelihood * prior.without(_normalise(likelihood * prior.weights)))
         draws = _draw(prior, weights, own, n_draws, generator)
         ends = _limits(draws, entropy, confidence)
         blocks.append(_summarise(prior, weights, own, draws, expected, ends))
@@ -272,25 +208,12 @@ def _describe(
     return _Facts(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
-def _weigh(prior: _Prior, logs: Array, own: IntArray) -> Array:
-    """Return the weights of the components given labels that were taken out of the prior.
-
-    At the maximum, n_items w is the sum of what all items give to the components, and of the
-    uniform prior's share. Without an item's own part it is the first step of a new fit.
-    """
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    with_own = _normalise(likelihood * prior.weights)
-    labelled = own.sum(axis=1, keepdims=True) > 0
-    others = np.maximum(prior.n_items * prior.weights - with_own * labelled, prior.least)
-    return _normalise(likelihood * others)
-
-
 def _normalise(weights: Array) -> Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _draw(
-    prior: _Prior, weights: Array, own: IntArray, n_draws: int, generator: np.random.Generator
+    prior: LabelMixture, weights: Array, own: IntArray, n_draws: int, generator: np.random.Generator
 ) -> Array:
     """Draw label distributions of each row, (n_rows, n_draws, n_classes)."""
     n_rows, n_components = weights.shape
@@ -304,7 +227,7 @@ def _draw(
 
 
 def _summarise(
-    prior: _Prior,
+    prior: LabelMixture,
     weights: Array,
     own: IntArray,
     draws: Array,
