@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from command_line import Run, Study
 from hocal.cli import main
@@ -148,3 +151,19 @@ def test_people_are_not_written_where_nobody_knows_them(study: Study, tmp_path: 
                 str(tmp_path / "people.csv"),
             ]
         )
+
+
+def test_people_are_written_though_their_names_are_very_large_numbers(
+    run: Run, tmp_path: Path
+) -> None:
+    workers = np.tile(np.arange(2**64 - 4, 2**64 - 1, dtype=np.uint64), 30)
+    choices = np.random.default_rng(0).integers(2, size=90)
+    columns = {"image": np.repeat(np.arange(30), 3), "worker": workers, "choice": choices}
+    parquet.write_table(pa.table(columns), tmp_path / "labels.parquet")
+    options = ["--item", "image", "--label", "choice", "--annotator", "worker"]
+
+    written = ["--annotators", str(tmp_path / "people.csv")]
+    outcome = run("check", str(tmp_path / "labels.parquet"), *options, *written)
+
+    assert outcome.code == 0
+    assert str(2**64 - 2) in (tmp_path / "people.csv").read_text()

@@ -71,7 +71,8 @@ def check(
             _print_agreement(judged, chosen, alpha, as_json=as_json)
             return
         result = _check(judged, chosen | tests)
-        write_annotators(annotators_table(result.annotators))
+        if annotators is not None:
+            write_annotators(annotators_table(result.annotators))
     if as_json:
         print_json(result.as_dict())
     else:
@@ -118,5 +119,11 @@ def annotators_table(effects: AnnotatorEffects) -> Any:
     """Return one row per annotator, the worst dissent first; what is not known stays empty."""
     import pyarrow as pa
 
-    columns = effects._asdict().items()
-    return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in columns})
+    def column(values: Any) -> Any:
+        listed = list(values)
+        try:
+            return pa.array(listed, from_pandas=True)
+        except OverflowError:  # names may be numbers of any size
+            return pa.array([*map(str, listed)])
+
+    return pa.table({name: column(values) for name, values in effects._asdict().items()})

@@ -102,7 +102,7 @@ def labels(
             made = Report(summarise_study(study, title=title, n_listed=n_listed, forecast=forecast))
         if items is not None:
             write_items(_items_table(study, column))
-        if study.agreement.annotators is not None:
+        if annotators is not None and study.agreement.annotators is not None:
             write_annotators(annotators_table(study.agreement.annotators))
         write(made)
     found = f"{study.agreement.table()}\n{counted(len(study.items), 'item')} in {output}"
